@@ -526,7 +526,18 @@ typedef struct calyx_info {
                              crowded them                                  */
     uint64_t grows_to;    /* keys up to which a growing table keeps `fpr`;
                              0: fixed, or no such limit                    */
-    uint64_t reserved[5]; /* 0                                             */
+    uint64_t memory;      /* bytes of memory that the filter holds, with its
+                             structs, without bytes that it uses in place;
+                             0 from calyx_plan and calyx_layout_describe   */
+    uint64_t row_bytes;   /* size of its bits without counters, in bytes: see
+                             "Steps"; 0 from calyx_plan                    */
+    uint64_t moves;       /* a number that changes when growth moves keys
+                             within the row of calyx_get_bits: sections from
+                             before and after do not fit. Filters with the
+                             same head have the same number. 0: nothing
+                             moves, as in all kinds without
+                             CALYX_CAN_GROW_IN_PLACE                       */
+    uint64_t reserved[2]; /* 0                                             */
 } calyx_info;
 
 /* Reads all bits, for the fill; of a filter in place, compares all checksums
@@ -535,10 +546,6 @@ CALYX_API void calyx_describe(const calyx_filter *f, calyx_info *info);
 
 /* The same without reading: fpr_now, fill, distinct and saturated are 0. */
 CALYX_API void calyx_info_of(const calyx_filter *f, calyx_info *info);
-
-/* Bytes of memory that the filter holds, its own structs included. Of a filter
- * in place, without the bytes that it is in. */
-CALYX_API uint64_t calyx_memory_bytes(const calyx_filter *f);
 
 /* One part of a filter that grew; number 0 is the oldest. False if there is no
  * such part. */
@@ -1052,14 +1059,14 @@ CALYX_API calyx_status calyx_put_bits(calyx_filter *f, uint64_t from,
  * Merge and compare in steps, for callers that must not block. The bits of all
  * parts are one row, the oldest part first, without counters. A step processes
  * at most `most` bytes from `at->at` on, and ends where a part ends. Begin with
- * zeros in `at`; the merge is complete when `at->at` has reached the value of
- * calyx_row_bytes(other) before the first step. A step over a table is shorter,
- * and the first ones may only let it grow; its last step sets `at->at` to the
- * size that the other has then, which may be more.
+ * zeros in `at`; the merge is complete when `at->at` has reached `row_bytes`,
+ * the member of calyx_info, that `other` had before the first step. A step over
+ * a table is shorter, and the first ones may only let it grow; its last step
+ * sets `at->at` to the size that the other has then, which may be more.
  *
  *     calyx_progress at = {0};
- *     const uint64_t end = calyx_row_bytes(b);
- *     while (at.at < end && status == CALYX_OK)
+ *     calyx_info_of(b, &info);
+ *     while (at.at < info.row_bytes && status == CALYX_OK)
  *         status = calyx_merge_some(a, b, 1 << 20, &at, &why);
  *
  * Between the steps of a merge both filters may gain keys, and grow unless they
@@ -1072,7 +1079,6 @@ typedef struct calyx_progress {
                          either                                            */
 } calyx_progress;
 
-CALYX_API uint64_t calyx_row_bytes(const calyx_filter *f);
 CALYX_API calyx_status calyx_merge_some(calyx_filter *f,
                                         const calyx_filter *other,
                                         uint64_t most, calyx_progress *at,
@@ -1095,11 +1101,6 @@ CALYX_API calyx_status calyx_new_alike(const calyx_filter *f,
  * returns how many there are, 0 if any byte may change. */
 CALYX_API size_t calyx_lines_of_key(const calyx_filter *f, const void *key,
                                     size_t size, uint64_t *at, size_t most);
-
-/* A number that changes when growth moves keys within the row, as in kinds with
- * CALYX_CAN_GROW_IN_PLACE: sections from before and after do not fit. Filters
- * with the same head have the same number. 0 in other kinds. */
-CALYX_API uint64_t calyx_moves(const calyx_filter *f);
 
 /* ---- Prefetch hint ------------------------------------------------------- */
 

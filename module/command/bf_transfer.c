@@ -50,7 +50,7 @@ static uint64_t life_of(const struct filter *f) {
     const calyx_filter *const native = native_of(f, &room);
     calyx_info_of(native, &info);
     uint64_t life = dump_sum_with(filter_life(f), rare_of(f)->rewrites);
-    life = dump_sum_with(life, calyx_moves(native));
+    life = dump_sum_with(life, info.moves);
     return dump_sum_with(life, info.parts);
 }
 

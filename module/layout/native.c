@@ -11,7 +11,8 @@
  * bits would lose keys that are still there, and a counter is spread over the
  * row, so a changed one would be half old and half new. `rewrites` counts such
  * changes and goes into the hash: pieces from before and after do not fit. So
- * does calyx_moves: a table that grows moves items to where pieces were before.
+ * does the member `moves` of calyx_info: a table that grows moves items to
+ * where pieces were before.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -235,7 +236,7 @@ static const calyx_filter *with_list(const struct filter *f, calyx_room *room) {
 
 /* ---- Description --------------------------------------------------------- */
 
-/* These are calyx_moves that leave everything where it is. */
+/* These are calyx_move_functions that leave everything where it is. */
 static void *sum_requested(void *sum, void *block, size_t size) {
     *(uint64_t *)sum += size;
     return block;
@@ -325,9 +326,11 @@ static uint64_t hash_piece(const struct filter *f, const uint8_t *bits,
                            uint64_t size) {
     static const uint64_t GOLDEN = UINT64_C(0x9E3779B97F4A7C15);
     calyx_room room;
+    calyx_info info;
     const calyx_filter *const native = native_of(f, &room);
+    calyx_info_of(native, &info);
     return calyx_hash(native, bits, (size_t)size) ^
-           (rare_of(f)->rewrites + calyx_moves(native)) * GOLDEN;
+           (rare_of(f)->rewrites + info.moves) * GOLDEN;
 }
 
 static struct piece dump_from(const struct filter *f, int64_t at) {

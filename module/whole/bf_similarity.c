@@ -102,13 +102,12 @@ static bool compare_step(RedisModuleCtx *ctx, struct job *job) {
         return true;
     const uint64_t before = j->at.at;
     calyx_room room, other;
-    const calyx_filter *const a = native_of(f[0], &room);
     const calyx_status status =
-        calyx_compare_some(a, native_of(f[1], &other), step_bytes(f[0]), &j->at,
-                           &j->overlap, &j->why);
+        calyx_compare_some(native_of(f[0], &room), native_of(f[1], &other),
+                           step_bytes(f[0]), &j->at, &j->overlap, &j->why);
     if (status != CALYX_OK) return true;
     count_step(f[0], j->at.at - before);
-    return j->at.at == calyx_row_bytes(a);
+    return j->at.at == row_bytes(f[0]);
 }
 
 static int compare_in_steps(RedisModuleCtx *ctx, RedisModuleString **argv,

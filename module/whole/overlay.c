@@ -73,7 +73,9 @@ uint64_t bytes_at_once(const struct filter *f) {
 
 uint64_t row_bytes(const struct filter *f) {
     calyx_room room;
-    return calyx_row_bytes(native_of(f, &room));
+    calyx_info info;
+    calyx_info_of(native_of(f, &room), &info);
+    return info.row_bytes;
 }
 
 void count_step(const struct filter *f, uint64_t bytes) {

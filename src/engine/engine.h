@@ -86,13 +86,12 @@ struct engine {
 
     /* What the engine has beside the parts. It is made with the head and
      * before the first part, changes with each part, and when all have moved
-     * or only the first is left; it moves, has a size, and is freed. */
+     * or only the first is left; it moves, and is freed. */
     calyx_status (*open)(calyx_filter *f);
     calyx_status (*open_first)(calyx_filter *f, const struct shape *first);
     calyx_status (*take_part)(calyx_filter *f);
     void (*renew)(calyx_filter *f);
     void (*relocate)(calyx_filter *f, calyx_move_function *move, void *context);
-    uint64_t (*bytes)(const calyx_filter *f);
     void (*close)(calyx_filter *f);
 
     /* The memory of bodies; NULL: each is one block. */
@@ -107,9 +106,8 @@ struct engine {
     void (*lock)(const calyx_filter *f);
     void (*unlock)(const calyx_filter *f);
 
-    uint64_t (*moves)(const calyx_filter *f); /* for calyx_moves */
-
-    /* Members of a description; for `describe`, those that need the bits.
+    /* Members of a description, and the memory of what the engine has beside
+     * the parts; for `describe`, the members that need the bits.
      * `counts` are the bits set in each part, the oldest first; NULL counts
      * them. */
     void (*add_info)(const calyx_filter *f, calyx_info *info);
@@ -287,6 +285,9 @@ calyx_status mark_whole(calyx_filter *f);
  * lookups read; counters follow. Both are multiples of 64. */
 uint64_t body_bytes(const struct kind *kind, const struct shape *shape);
 uint64_t bits_bytes(const struct kind *kind, const struct shape *shape);
+
+/* The bytes of bits of a part and of those older than it. */
+uint64_t row_bytes_to(const struct kind *kind, const struct part *p);
 
 /* Are the counters of a part elsewhere than behind its bits? */
 bool is_in_pieces(const struct part *p);

@@ -32,6 +32,12 @@ uint64_t body_bytes(const struct kind *kind, const struct shape *shape) {
            rounded_bytes(kind_counter_bits(kind, shape));
 }
 
+uint64_t row_bytes_to(const struct kind *kind, const struct part *p) {
+    uint64_t bytes = 0;
+    for (; p; p = p->older) bytes += bits_bytes(kind, &p->shape);
+    return bytes;
+}
+
 bool is_in_pieces(const struct part *p) {
     return p->lines != NULL;
 }

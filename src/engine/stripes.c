@@ -26,8 +26,8 @@ void move_stripes(calyx_filter *f, calyx_move_function *move, void *context) {
     if (f->stripes) f->stripes = move(context, f->stripes, sizeof *f->stripes);
 }
 
-uint64_t stripes_bytes(const calyx_filter *f) {
-    return f->stripes ? sizeof *f->stripes : 0;
+void add_stripes_info(const calyx_filter *f, calyx_info *info) {
+    if (f->stripes) info->memory += sizeof *f->stripes;
 }
 
 void free_stripes(calyx_filter *f) {
@@ -324,7 +324,7 @@ const struct engine striped_engine = {
     .open = allocate_stripes,
     .take_part = choose_engine_again,
     .relocate = move_stripes,
-    .bytes = stripes_bytes,
+    .add_info = add_stripes_info,
     .close = free_stripes,
     .describe = describe_parts,
     .check_alike = check_alike_parts,

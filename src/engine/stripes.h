@@ -37,7 +37,7 @@ struct stripes {
  * the bits of a key are in one block. */
 calyx_status allocate_stripes(calyx_filter *f);
 void move_stripes(calyx_filter *f, calyx_move_function *move, void *context);
-uint64_t stripes_bytes(const calyx_filter *f);
+void add_stripes_info(const calyx_filter *f, calyx_info *info);
 void free_stripes(calyx_filter *f);
 
 /* As the kernel's add and add_batch, of a filter with stripes. */

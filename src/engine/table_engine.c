@@ -338,12 +338,6 @@ static void free_table(calyx_filter *f) {
     free_block(f, table, sizeof *table);
 }
 
-static uint64_t table_bytes(const calyx_filter *f) {
-    return sizeof *f->table + list_bytes(f->table->places) +
-           (f->table->rows ? sizeof *f->table->rows : 0) +
-           (f->concurrent ? STRIPES * sizeof(uint32_t) : 0);
-}
-
 static void take_segments(struct filter_table *table, const struct part *p) {
     if (!p) return;
     take_segments(table, p->older);
@@ -977,7 +971,7 @@ static calyx_status merge_some(calyx_filter *f, const calyx_filter *other,
     const uint64_t blocks = first_part(other)->shape.blocks;
     const uint64_t least = blocks > BLOCKS_SPARED ? blocks : 1;
     at->bits[0] = step.from;
-    at->at = step.done ? calyx_row_bytes(other)
+    at->at = step.done ? row_bytes_to(other->kind, newest_of(other))
                        : scale64(step.from, least * BUCKET_BYTES);
     return CALYX_OK;
 }
@@ -1013,9 +1007,20 @@ static void describe_table(const calyx_filter *f, const uint64_t *counts,
     info->fill = fmin(1, (double)sums.entries / slots);
 }
 
+static uint64_t table_bytes(const calyx_filter *f) {
+    return sizeof *f->table + list_bytes(f->table->places) +
+           (f->table->rows ? sizeof *f->table->rows : 0) +
+           (f->concurrent ? STRIPES * sizeof(uint32_t) : 0);
+}
+
+/* The filter of a calyx_layout has parts and no table. */
 static void add_info(const calyx_filter *f, calyx_info *info) {
+    const struct part *const first = first_part(f);
+    if (f->growth > 0) info->grows_to = grows_to(first);
+    if (!f->table) return;
     info->huge_pages |= has_huge_rows(f);
-    if (f->growth > 0) info->grows_to = grows_to(first_part(f));
+    info->memory += table_bytes(f);
+    info->moves = stage_of(&f->table->t) - spare_bits(&first->shape);
 }
 
 /* ---- Prefetch ------------------------------------------------------------ */
@@ -1044,11 +1049,6 @@ static bool fill_hint(const calyx_filter *f, struct prefetch_hint *hint) {
     return true;
 }
 
-static uint64_t moves(const calyx_filter *f) {
-    const uint32_t doublings_left = spare_bits(&first_part(f)->shape);
-    return stage_of(&f->table->t) - doublings_left;
-}
-
 const struct engine table_engine = {
     .calls =
         {
@@ -1066,7 +1066,6 @@ const struct engine table_engine = {
     .take_part = add_segment,
     .renew = renew_segments,
     .relocate = relocate_table,
-    .bytes = table_bytes,
     .close = free_table,
     .take_body = take_body,
     .give_body = give_body,
@@ -1074,7 +1073,6 @@ const struct engine table_engine = {
     .share = make_concurrent,
     .lock = lock_table,
     .unlock = unlock_table,
-    .moves = moves,
     .add_info = add_info,
     .describe = describe_table,
     .check_alike = check_alike,

@@ -114,16 +114,6 @@ calyx_filter *calyx_relocate(calyx_filter *f, calyx_move_function *move,
     return move(context, f, sizeof *f);
 }
 
-uint64_t calyx_memory_bytes(const calyx_filter *f) {
-    uint64_t bytes = sizeof *f;
-    for (const struct part *p = newest_of(f); p; p = p->older)
-        bytes += sizeof *p + (f->lent ? 0 : body_bytes(f->kind, &p->shape));
-    if (f->engine->bytes) bytes += f->engine->bytes(f);
-    if (f->comment) bytes += COMMENT_BYTES;
-    if (f->properties) bytes += sizeof *f->properties + f->properties->bytes;
-    return bytes + list_memory_bytes(f);
-}
-
 /* The bits of an image only ever come to be set; that is what makes them safe
  * in a crash. */
 calyx_status calyx_clear_by(calyx_filter *f, calyx_zero_function *zero,
@@ -222,6 +212,13 @@ static const struct part *main_part(const calyx_filter *f) {
     return p;
 }
 
+/* Of the filter itself: without parts, and what the engine has beside them. */
+static uint64_t head_bytes(const calyx_filter *f) {
+    return sizeof *f + (f->comment ? COMMENT_BYTES : 0) +
+           (f->properties ? sizeof *f->properties + f->properties->bytes : 0) +
+           list_memory_bytes(f);
+}
+
 void calyx_info_of(const calyx_filter *f, calyx_info *info) {
     *info = (calyx_info){
         .kind = f->kind->name,
@@ -236,6 +233,7 @@ void calyx_info_of(const calyx_filter *f, calyx_info *info) {
         .read_only = f->read_only,
         .can = f->kind->can,
         .allowed = listed_keys(f),
+        .memory = head_bytes(f),
     };
     lock_whole(f); /* a new segment takes over the number of items */
     for (const struct part *p = newest_of(f); p; p = p->older) {
@@ -245,6 +243,8 @@ void calyx_info_of(const calyx_filter *f, calyx_info *info) {
         info->items += items_of(p);
         info->bits += kind_bits(f->kind, &p->shape);
         info->bytes += bytes;
+        info->row_bytes += bits_bytes(f->kind, &p->shape);
+        info->memory += sizeof *p + (f->lent ? 0 : bytes);
         info->huge_pages |= !f->lent && !is_in_pieces(p) &&
                             f->memory.allocate == memory_default.allocate &&
                             memory_is_huge((size_t)bytes);

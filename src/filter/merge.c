@@ -146,7 +146,8 @@ calyx_status calyx_fits(const calyx_filter *f, const calyx_filter *other,
 calyx_status calyx_merge(calyx_filter *f, const calyx_filter *other,
                          calyx_error *why) {
     calyx_status status = calyx_fits(f, other, why);
-    const uint64_t end = f == other ? 0 : calyx_row_bytes(other);
+    const uint64_t end =
+        f == other ? 0 : row_bytes_to(other->kind, newest_of(other));
     calyx_progress at = {0};
     while (at.at < end && status == CALYX_OK)
         status = calyx_merge_some(f, other, UINT64_MAX, &at, why);
@@ -184,17 +185,6 @@ calyx_status calyx_compare(const calyx_filter *a, const calyx_filter *b,
 }
 
 /* ---- In steps ------------------------------------------------------------ */
-
-/* Of a part and those before it. */
-static uint64_t row_bytes_to(const struct kind *kind, const struct part *p) {
-    uint64_t bytes = 0;
-    for (; p; p = p->older) bytes += bits_bytes(kind, &p->shape);
-    return bytes;
-}
-
-uint64_t calyx_row_bytes(const calyx_filter *f) {
-    return row_bytes_to(f->kind, newest_of(f));
-}
 
 /* What a step goes over: some bytes of one part of each filter. */
 struct stretch {
@@ -259,7 +249,7 @@ static calyx_status merge_keys(calyx_filter *f, const calyx_filter *other,
         status = unite_lists(f, other, why);
     if (status != CALYX_OK) return status;
     if (f == other) {
-        at->at = calyx_row_bytes(other);
+        at->at = row_bytes_to(other->kind, newest_of(other));
         return CALYX_OK;
     }
     status = f->engine->merge_some(f, other, most, at, why);

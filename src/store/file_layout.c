@@ -85,6 +85,7 @@ void calyx_layout_describe(const calyx_layout *l, const uint64_t *set,
         calyx_info_of(&l->d.head, info);
     info->kernel = "";
     info->huge_pages = false;
+    info->memory = 0;
     info->read_only = true;
     if (l->list) info->allowed = encoded_list_keys(l->list, l->d.list_bytes);
 }

@@ -216,7 +216,3 @@ size_t calyx_lines_of_key(const calyx_filter *f, const void *key, size_t size,
     }
     return lines;
 }
-
-uint64_t calyx_moves(const calyx_filter *f) {
-    return f->engine->moves ? f->engine->moves(f) : 0;
-}

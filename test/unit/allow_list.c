@@ -647,7 +647,7 @@ static void a_key_allowed_between_the_steps_of_a_union_is_found(void **state) {
         if (!(calyx_kind_can(*kind) & CALYX_CAN_MERGE)) continue;
         const calyx_options want = {.kind = *kind, .capacity = 1000};
         calyx_filter *f = make_filter(want), *g = make_filter(want);
-        const uint64_t end = calyx_row_bytes(g);
+        const uint64_t end = info_of(g).row_bytes;
         calyx_progress at = {0};
         add(g, "in the other");
         assert_ok(calyx_merge_some(f, g, 64, &at, NULL));
@@ -725,10 +725,10 @@ static void lists_are_counted_moved_and_freed(void **state) {
     struct books books = {0};
     const calyx_memory memory = hooks_of(&books);
     calyx_filter *f = make_filter((calyx_options){.memory = &memory});
-    const uint64_t before = calyx_memory_bytes(f);
+    const uint64_t before = info_of(f).memory;
     for (uint64_t i = 0; i < 300; i++) allow_number(f, i);
-    assert_true(calyx_memory_bytes(f) >= before + 300 * 12);
-    assert_int_equal(calyx_memory_bytes(f), books.bytes);
+    assert_true(info_of(f).memory >= before + 300 * 12);
+    assert_int_equal(info_of(f).memory, books.bytes);
     f = calyx_relocate(f, move_block, &books);
     for (uint64_t i = 0; i < 300; i++) assert_true(is_number_allowed(f, i));
     calyx_free(f);

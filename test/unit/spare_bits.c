@@ -130,10 +130,10 @@ static void known_keys_do_not_let_a_full_table_double(void **state) {
         assert_false(fresh);
     }
     assert_int_equal(first_part(f)->shape.blocks, 1);
-    assert_int_equal(calyx_moves(f), UINT64_MAX - 6);
+    assert_int_equal(info_of(f).moves, UINT64_MAX - 6);
     add_hashes(f, most, 1);
     assert_int_equal(first_part(f)->shape.blocks, 2);
-    assert_int_equal(calyx_moves(f), UINT64_MAX - 5);
+    assert_int_equal(info_of(f).moves, UINT64_MAX - 5);
     calyx_free(f);
 }
 
@@ -206,7 +206,7 @@ static void keys_come_to_the_other_between_steps(void **state) {
         uint64_t more = n;
         add_hashes(f, 0, 100);
         add_hashes(other, OTHERS, n);
-        const uint64_t end = calyx_row_bytes(other);
+        const uint64_t end = info_of(other).row_bytes;
         while (at.at < end) {
             assert_ok(calyx_merge_some(f, other, 64, &at, NULL));
             add_hashes(other, OTHERS + more, 15);

@@ -149,7 +149,7 @@ static void keys_may_come_between_the_steps(void **unused) {
         add_some(f, 0, 300);
         add_some(other, OTHERS, start);
         calyx_progress at = {0};
-        const uint64_t end = calyx_row_bytes(other);
+        const uint64_t end = info_of(other).row_bytes;
         while (at.at < end) {
             assert_ok(calyx_merge_some(f, other, 64, &at, NULL));
             add_some(other, OTHERS + start + more, 20);
@@ -174,9 +174,9 @@ static void the_other_may_grow_before_the_first_step(void **unused) {
     calyx_filter *const other = make_growing(100, 0.01);
     calyx_progress at = {0};
     add_some(other, 0, BEFORE);
-    const uint64_t end = calyx_row_bytes(other);
+    const uint64_t end = info_of(other).row_bytes;
     add_some(other, BEFORE, AFTER);
-    assert_true(calyx_row_bytes(other) > end);
+    assert_true(info_of(other).row_bytes > end);
     while (at.at < end) assert_ok(calyx_merge_some(f, other, 4096, &at, NULL));
     assert_has(f, 0, BEFORE + AFTER);
     calyx_free(f);
@@ -194,7 +194,7 @@ static void a_step_depends_on_two_numbers_alone(void **unused) {
     add_some(f, 0, 300);
     add_some(other, OTHERS, 4000);
     assert_ok(calyx_copy(f, &replica, NULL));
-    const uint64_t end = calyx_row_bytes(other);
+    const uint64_t end = info_of(other).row_bytes;
     for (uint64_t n = 300; at.at < end; n += MORE) {
         calyx_progress same = {.at = at.at, .bits = {at.bits[0]}};
         assert_ok(calyx_merge_some(f, other, 10000, &at, NULL));
@@ -256,7 +256,7 @@ static void a_forged_number_of_keys_takes_no_memory(void **unused) {
     f->newest->items = other->newest->items = UINT64_C(1) << 24;
     if (calyx_merge(f, other, &why) != CALYX_OK) fail_msg("%s", why.text);
     assert_has(f, OTHERS, 50);
-    assert_true(calyx_memory_bytes(f) < 1 << 20); /* 2^24 take 40 */
+    assert_true(info_of(f).memory < 1 << 20); /* 2^24 take 40 */
     calyx_free(f);
     calyx_free(other);
 }

@@ -190,11 +190,11 @@ static void the_memory_of_a_filter_is_what_it_allocated(void **state) {
         const calyx_memory memory = hooks_of(&books);
         calyx_filter *f = make_filter((calyx_options){
             .kind = *kind, .capacity = 5000, .memory = &memory});
-        assert_int_equal(calyx_memory_bytes(f), books.bytes);
+        assert_int_equal(info_of(f).memory, books.bytes);
         if (calyx_set_comment(f, "roses") == CALYX_OK)
-            assert_int_equal(calyx_memory_bytes(f), books.bytes);
+            assert_int_equal(info_of(f).memory, books.bytes);
         if (calyx_set_property(f, "colour", "red", NULL) == CALYX_OK)
-            assert_int_equal(calyx_memory_bytes(f), books.bytes);
+            assert_int_equal(info_of(f).memory, books.bytes);
         calyx_free(f);
     }
 }

@@ -91,6 +91,7 @@ static void what_is_made_like_another_is_as_that_was_new(void **state) {
         calyx_filter *f = make_filter(want), *new = make_filter(want), *like;
         add_numbers(f, 0, 3000);
         assert_ok(calyx_set_comment(f, "of numbers"));
+        assert_ok(calyx_set_comment(new, "of numbers"));
 
         assert_ok(calyx_new_like(f, &like, NULL));
 
@@ -119,7 +120,8 @@ static void clear_forgets_all_and_keeps_the_parameters(void **state) {
 
         assert_ok(calyx_clear(f));
 
-        const calyx_info after = info_of(f);
+        calyx_info after = info_of(f);
+        after.memory = before.memory; /* a table keeps its longer list */
         assert_int_equal(memcmp(&before, &after, sizeof before), 0);
         assert_true(same_bodies(f, new));
         assert_int_equal(count_found(f, 0, 3000), 0);
@@ -987,7 +989,7 @@ static void merged_counters_are_sums(void **state) {
 
 static void merge_in_steps(calyx_filter *f, const calyx_filter *other,
                            struct generator *g) {
-    const uint64_t end = calyx_row_bytes(other);
+    const uint64_t end = info_of(other).row_bytes;
     calyx_progress at = {0};
     while (at.at < end) {
         const uint64_t before = at.at, most = 64 + random_below(g, 1000);
@@ -1051,7 +1053,7 @@ static void both_filters_may_grow_between_steps(void **state) {
         calyx_filter *a = make_filter(want), *b = make_filter(want);
         add_numbers(a, 0, 2900);
         add_numbers(b, 5000, 7900);
-        const uint64_t end = calyx_row_bytes(b);
+        const uint64_t end = info_of(b).row_bytes;
         calyx_progress at = {0};
         calyx_status status = CALYX_OK;
         for (int turn = 0; at.at < end && status == CALYX_OK; turn++) {
@@ -1083,7 +1085,7 @@ static void comparing_in_steps_is_comparing_at_once(void **state) {
         calyx_overlap once, stepwise;
         calyx_progress at = {0};
         assert_ok(calyx_compare(a, b, &once, NULL));
-        while (at.at < calyx_row_bytes(a))
+        while (at.at < info_of(a).row_bytes)
             assert_ok(calyx_compare_some(a, b, 64 + random_below(&g, 1000), &at,
                                          &stepwise, NULL));
         assert_memory_equal(&once, &stepwise, sizeof once);
@@ -1098,7 +1100,7 @@ static void a_step_outside_of_the_row_is_refused(void **state) {
     calyx_filter *b = make_filter((calyx_options){.capacity = 3000});
     calyx_filter *other = make_filter((calyx_options){.capacity = 9000});
     add_numbers(b, 0, 100);
-    const uint64_t end = calyx_row_bytes(b);
+    const uint64_t end = info_of(b).row_bytes;
     const uint64_t wrong[][2] = {
         {end, 64}, {end + 64, 64}, {UINT64_MAX, 64},           {1, 64},
         {0, 63},   {0, 0},         {-(uint64_t)64, UINT64_MAX}};

@@ -696,13 +696,8 @@ CALYX_API calyx_status calyx_put_bits(calyx_filter *f, uint64_t from,
  * Merge and compare in steps, for callers that must not block. The bits of all
  * parts are one row, the oldest part first, without counters. A step processes
  * at most `most` bytes from `at->at` on, and ends where a part ends. Begin with
- * zeros in `at`; the merge is complete when `at->at` has reached the value of
- * calyx_row_bytes(other) before the first step.
- *
- *     calyx_progress at = {0};
- *     const uint64_t end = calyx_row_bytes(b);
- *     while (at.at < end && status == CALYX_OK)
- *         status = calyx_merge_some(a, b, 1 << 20, &at, &why);
+ * zeros in `at`; the merge is complete when `at->at` has reached the bytes that
+ * the bits of `other` had before the first step.
  *
  * Between the steps of a merge both filters may gain keys, and grow unless they
  * count: the keys that `other` had at the beginning are merged. A comparison is
@@ -713,7 +708,6 @@ typedef struct calyx_progress {
     uint64_t bits[3]; /* counted so far                 */
 } calyx_progress;
 
-CALYX_API uint64_t calyx_row_bytes(const calyx_filter *f);
 CALYX_API calyx_status calyx_merge_some(calyx_filter *f,
                                         const calyx_filter *other,
                                         uint64_t most, calyx_progress *at,
