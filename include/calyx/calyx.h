@@ -407,22 +407,19 @@ CALYX_API calyx_status calyx_view(const void *bytes, size_t size,
                                   const calyx_open_options *how,
                                   calyx_filter **out, calyx_error *why);
 
-/* The same bytes as a stream. `put` gets them in order, at most 1 MiB at a
- * time; `get` fills the buffer with the next `size` bytes. Both return false to
- * stop; then the call returns CALYX_IO. While `put` runs, the filter can be
- * queried; a concurrent bucket or distinct filter returns CALYX_CANNOT if it
- * adds or removes. */
+/* The same bytes as a stream, also into a file that the caller opens, names and
+ * syncs: calyx_load and calyx_map take it. (calyx_save aligns the sections of
+ * its files to pages, which is safer if they are changed in place.) `put` gets
+ * them in order, at most 1 MiB at a time; `get` fills the buffer with the next
+ * `size` bytes. Both return false to stop; then the call returns CALYX_IO.
+ * While `put` runs, the filter can be queried; a concurrent bucket or distinct
+ * filter returns CALYX_CANNOT if it adds or removes. */
 typedef bool calyx_put_function(void *context, const void *bytes, size_t size);
 typedef bool calyx_get_function(void *context, void *buffer, size_t size);
 
 CALYX_API calyx_status calyx_write(const calyx_filter *f,
                                    calyx_put_function *put, void *context,
                                    calyx_error *why);
-/* The bytes that calyx_save writes, which calyx_map can use in place: for files
- * that the caller opens, names and syncs, or does not. */
-CALYX_API calyx_status calyx_write_file(const calyx_filter *f,
-                                        calyx_put_function *put, void *context,
-                                        calyx_error *why);
 CALYX_API calyx_status calyx_read(calyx_get_function *get, void *context,
                                   const calyx_open_options *how,
                                   calyx_filter **out, calyx_error *why);
@@ -634,10 +631,6 @@ CALYX_API calyx_status calyx_plan(const calyx_options *want, calyx_info *info,
 /* The rate to expect of such a filter, not grown, with `items` keys. */
 CALYX_API calyx_status calyx_rate_at(const calyx_options *want, uint64_t items,
                                      double *fpr, calyx_error *why);
-
-/* The textbook's best number of probes: bits_per_key * ln 2, rounded, from 1 to
- * 64. */
-CALYX_API uint32_t calyx_best_probes(double bits_per_key);
 
 /* Is a filter in front of a slow store worth it? Times in any one unit. */
 typedef struct calyx_workload {

@@ -99,6 +99,12 @@ static void fill(const struct policy *policy, const char *const *keys,
     }
 }
 
+/* The textbook's best number: bits * ln 2. */
+static uint32_t best_probes(double bits_a_key) {
+    const double best = 0.69314718 * bits_a_key + 0.5;
+    return best < 1 ? 1 : best < MOST_PROBES ? (uint32_t)best : MOST_PROBES;
+}
+
 /* As large as LevelDB's own, which has whole bytes of bits and one byte behind
  * them; we have one less, and two. LevelDB gives it back with free(), and takes
  * a filter of no bytes for one of no keys: without memory for any there is no
@@ -114,8 +120,7 @@ static char *create(void *state, const char *const *keys, const size_t *sizes,
         abort();
     }
     const double bits_a_key = 8 * (double)size / (n > 0 ? n : 1);
-    uint32_t probes = calyx_best_probes(bits_a_key);
-    if (probes > MOST_PROBES) probes = MOST_PROBES;
+    const uint32_t probes = best_probes(bits_a_key);
     fill(policy, keys, sizes, n, probes, filter, size);
     const unsigned mark = mark_of(filter, size, probes);
     filter[size] = (uint8_t)mark;

@@ -745,11 +745,6 @@ calyx_status calyx_rate_at(const calyx_options *want, uint64_t items,
     return status;
 }
 
-uint32_t calyx_best_probes(double bits_per_key) {
-    const double best = round(bits_per_key * log(2));
-    return best >= 64 ? 64 : best >= 1 ? (uint32_t)best : 1;
-}
-
 /* A filter saves most lookups of absent keys in the store; a table saves all of
  * them. A table that is half full takes two slots per key. */
 calyx_status calyx_weigh(const calyx_options *want, const calyx_workload *load,

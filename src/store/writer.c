@@ -166,11 +166,6 @@ calyx_status calyx_write(const calyx_filter *f, calyx_put_function *put,
     return write_filter(f, LINE_ALIGNED, put, context, why);
 }
 
-calyx_status calyx_write_file(const calyx_filter *f, calyx_put_function *put,
-                              void *context, calyx_error *why) {
-    return write_filter(f, PAGE_ALIGNED, put, context, why);
-}
-
 uint64_t calyx_encoded_size(const calyx_filter *f) {
     struct description d;
     return describe_filter(f, LINE_ALIGNED, &d) ? d.layout.file_bytes : 0;

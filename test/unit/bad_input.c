@@ -595,15 +595,6 @@ static void no_plan_promises_more_than_its_hash_can_keep(void **state) {
     }
 }
 
-static void the_best_probes_of_nonsense_are_still_probes(void **state) {
-    (void)state;
-    const double nonsense[] = {0, -1, NAN, INFINITY, -INFINITY, 5e-324, 1e308};
-    for (int i = 0; i < 7; i++) {
-        const uint32_t probes = calyx_best_probes(nonsense[i]);
-        assert_in_range(probes, 1, 64);
-    }
-}
-
 /* ---- All of them --------------------------------------------------------- */
 
 static void every_status_has_a_phrase_of_its_own(void **state) {
@@ -722,7 +713,6 @@ int main(void) {
         cmocka_unit_test(folding_wants_a_factor_that_divides),
         cmocka_unit_test(a_workload_that_cannot_be_is_refused),
         cmocka_unit_test(no_plan_promises_more_than_its_hash_can_keep),
-        cmocka_unit_test(the_best_probes_of_nonsense_are_still_probes),
         cmocka_unit_test(every_status_has_a_phrase_of_its_own),
         cmocka_unit_test(nothing_is_printed),
         cmocka_unit_test(options_that_this_library_does_not_know_are_refused),

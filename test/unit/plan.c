@@ -400,33 +400,6 @@ static void the_textbook_formula_is_nearly_the_flat_kind_s(void **state) {
     assert_true(fabs(rate - pow(1 - exp(-0.7), 7)) < 1e-5);
 }
 
-static void the_best_probes_are_bits_times_ln_2(void **state) {
-    (void)state;
-    assert_int_equal(calyx_best_probes(9.585), 7);   /* 1 %   */
-    assert_int_equal(calyx_best_probes(14.378), 10); /* 0.1 % */
-    assert_int_equal(calyx_best_probes(10), 7);
-    assert_int_equal(calyx_best_probes(5), 3);
-    assert_int_equal(calyx_best_probes(1), 1);
-    assert_int_equal(calyx_best_probes(0.1), 1);
-    assert_int_equal(calyx_best_probes(1000), 64);
-    uint32_t probes = 1;
-    for (double bits = 0; bits < 100; bits += 0.01) {
-        assert_true(calyx_best_probes(bits) >= probes);
-        probes = calyx_best_probes(bits);
-    }
-}
-
-/* What the flat kind plans with is what the textbook says: it tries all. */
-static void the_flat_kind_takes_the_best_probes(void **state) {
-    (void)state;
-    for (uint64_t each = 2; each <= 60; each++) {
-        const calyx_info info = plan_of((calyx_options){
-            .kind = "flat", .capacity = 100000, .bits = 100000 * each});
-        const uint32_t best = calyx_best_probes((double)each);
-        assert_in_range(info.probes, best - 1, best + 1);
-    }
-}
-
 /* ---- Is it worth it? ----------------------------------------------------- */
 
 /* A filter that takes 1, a store that takes 1000; one lookup in ten is about
@@ -542,8 +515,6 @@ int main(void) {
             the_rate_of_bits_rises_with_keys_and_falls_with_blocks),
         cmocka_unit_test(the_rate_rises_with_the_items),
         cmocka_unit_test(the_textbook_formula_is_nearly_the_flat_kind_s),
-        cmocka_unit_test(the_best_probes_are_bits_times_ln_2),
-        cmocka_unit_test(the_flat_kind_takes_the_best_probes),
         cmocka_unit_test(a_filter_saves_what_the_sum_says),
         cmocka_unit_test(a_filter_is_no_use_where_all_keys_are_there),
         cmocka_unit_test(where_no_key_is_there_only_the_rate_reaches_the_store),

@@ -475,7 +475,6 @@ CALYX_API calyx_status calyx_rate_at(const calyx_options *want, uint64_t items,
 
 /* The textbook's best number of probes: bits_per_key * ln 2, rounded, from 1 to
  * 64. */
-CALYX_API uint32_t calyx_best_probes(double bits_per_key);
 
 /* Is a filter in front of a slow store worth it? Times in any one unit. */
 typedef struct calyx_workload {
