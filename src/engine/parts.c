@@ -218,15 +218,19 @@ void give_structs(calyx_filter *f) {
     give_block(&memory, f, sizeof *f);
 }
 
+static const struct engine *engine_for(const calyx_filter *f) {
+#if !CALYX_NO_BUCKET
+    if (f->kind->segments) return &table_engine;
+#endif
+    if (f->kind->construction) return &layers_engine;
+    if (f->growth > 0 || f->strict || (f->newest && f->newest->older) ||
+        (f->concurrent && !f->kind->one_block))
+        return &chain_engine;
+    return f->concurrent ? &striped_engine : &bits_engine;
+}
+
 void choose_engine(calyx_filter *f) {
-    f->engine = f->kind->segments       ? &table_engine
-                : f->kind->construction ? &layers_engine
-                : f->growth > 0 || f->strict ||
-                        (f->newest && f->newest->older) ||
-                        (f->concurrent && !f->kind->one_block)
-                    ? &chain_engine
-                : f->concurrent ? &striped_engine
-                                : &bits_engine;
+    f->engine = engine_for(f);
     choose_calls(f);
 }
 

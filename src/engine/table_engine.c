@@ -1,22 +1,13 @@
 #include "engine/table_engine.h"
 
-#if CALYX_NO_BUCKET
-/* No filter has a table. */
-const struct engine table_engine = {.is_direct = false};
-void open_table(calyx_filter *f, struct filter_table *table) {
-    (void)f, (void)table;
-}
-uint64_t grows_to(const struct part *first) {
-    (void)first;
-    return 0;
-}
-#else
 #include <math.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/spin_lock.h"
 #include "engine/prefetch_hint.h"
+
+#if !CALYX_NO_BUCKET
 
 /* ---- Segments ------------------------------------------------------------ */
 
@@ -411,7 +402,9 @@ static double capacity_of(uint64_t blocks, uint32_t width, double fpr) {
     return floor(fmin(bucket_growing_room(blocks, width), most));
 }
 
-uint64_t grows_to(const struct part *first) {
+/* Keys up to which a growing table that begins with this part keeps its rate.
+ */
+static uint64_t grows_to(const struct part *first) {
     const struct shape spent =
         doubled_shape(&first->shape, spare_bits(&first->shape));
     const double capacity =
@@ -1013,7 +1006,7 @@ static uint64_t table_bytes(const calyx_filter *f) {
            (f->concurrent ? STRIPES * sizeof(uint32_t) : 0);
 }
 
-/* The filter of a calyx_layout has parts and no table. */
+/* A plan, and the filter of a calyx_layout, have parts and no table. */
 static void add_info(const calyx_filter *f, calyx_info *info) {
     const struct part *const first = first_part(f);
     if (f->growth > 0) info->grows_to = grows_to(first);

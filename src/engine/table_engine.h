@@ -40,10 +40,6 @@ struct table_rows {
  * rate is promised for one doubling less. */
 enum { PLANNED_DOUBLINGS = 20, KEPT_DOUBLINGS = PLANNED_DOUBLINGS - 1 };
 
-/* Keys up to which a growing table that begins with this part keeps its rate.
- */
-uint64_t grows_to(const struct part *first);
-
 /* The table of a filter with one part, in this memory. */
 void open_table(calyx_filter *f, struct filter_table *table);
 

@@ -728,10 +728,11 @@ calyx_status calyx_plan(const calyx_options *want, calyx_info *info,
         .strict = head.strict,
         .concurrent = head.concurrent,
         .can = head.kind->can,
-        .grows_to =
-            head.growth > 0 && head.kind->segments ? grows_to(&first) : 0,
         .huge_pages = !want->memory && memory_is_huge((size_t)all.bytes),
     };
+    head.newest = &first;
+    choose_engine(&head);
+    if (head.engine->add_info) head.engine->add_info(&head, info);
     return CALYX_OK;
 }
 

@@ -127,7 +127,9 @@ calyx_filter *calyx_open_small(const calyx_small *small, void *bits,
     r->part = small_part(small, bits);
     r->filter.newest = &r->part;
     r->filter.open_small = true;
+#if !CALYX_NO_BUCKET
     if (r->filter.kind->segments) open_table(&r->filter, &r->table);
+#endif
     return &r->filter;
 }
 
