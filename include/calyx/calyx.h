@@ -27,7 +27,11 @@
  *              that was added before. In a concurrent table, bucket or
  *              distinct, one thread writes at a time, the others wait for it,
  *              and lookups do not, also while the table grows; from a bucket
- *              filter they may also remove. Different filters share nothing.
+ *              filter they may also remove. Different filters share no data.
+ *   Globals    Three, none of which changes an answer: the abilities of the
+ *              processor and the kernels of small filters, found out once, and
+ *              the number of growing tables whose segments lie in one row of
+ *              memory. Beyond 2048 such tables the next ones are slower.
  *   Fork       A child may query its parent's filters, and free its copies. A
  *              file mapped with CALYX_WRITE stays its parent's: the child
  *              cannot add to it (CALYX_READ_ONLY), and does not seal it.
