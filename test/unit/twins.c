@@ -199,6 +199,28 @@ static void the_memory_of_a_filter_is_what_it_allocated(void **state) {
     }
 }
 
+static void a_filter_that_grew_has_the_memory_it_allocated(void **state) {
+    (void)state;
+    for (int shared = 0; shared < 2; shared++) EACH_KIND(kind) {
+            struct books books = {0};
+            const calyx_memory memory = hooks_of(&books);
+            const calyx_options want = {.kind = *kind,
+                                        .capacity = 100,
+                                        .growth = 2,
+                                        .concurrent = shared,
+                                        .memory = &memory};
+            calyx_info plan;
+            if (calyx_plan(&want, &plan, NULL) != CALYX_OK) continue;
+            assert_int_equal(plan.memory, 0);
+            if (!(plan.can & CALYX_CAN_ADD)) continue;
+            calyx_filter *f = make_filter(want);
+            for (uint64_t i = 0; i < 20 * KEYS; i++)
+                assert_ok(calyx_add_u64(f, i, NULL));
+            assert_int_equal(info_of(f).memory, books.bytes);
+            calyx_free(f);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_hash_of_a_number_is_that_of_its_bytes),
@@ -208,6 +230,7 @@ int main(void) {
         cmocka_unit_test(filters_have_the_same_hash_if_they_agree_on_keys),
         cmocka_unit_test(a_reader_has_the_answers_of_a_const_filter),
         cmocka_unit_test(the_memory_of_a_filter_is_what_it_allocated),
+        cmocka_unit_test(a_filter_that_grew_has_the_memory_it_allocated),
     };
     return RUN_TESTS(tests);
 }
