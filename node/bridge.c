@@ -81,41 +81,29 @@ char *getenv(const char *name) {
 
 /* ---- Planning ------------------------------------------------------------ */
 
-/* As `calyx plan --memory`: the number of bits does not include counters, so
- * request fewer until all fits. */
-static calyx_status plan_memory(calyx_options *want, uint64_t memory,
-                                calyx_info *is) {
-    want->bits = 8 * memory;
-    calyx_status status;
-    while ((status = calyx_plan(want, is, &why)) == CALYX_OK &&
-           is->bytes > memory) {
-        if (want->bits == 1) {
-            snprintf(why.text, sizeof why.text,
-                     "the smallest %.24s filter takes %llu bytes, not %llu",
-                     want->kind, (unsigned long long)is->bytes,
-                     (unsigned long long)memory);
-            return CALYX_BAD_ARGUMENT;
-        }
-        const double share = (double)memory / (double)is->bytes;
-        const uint64_t fewer = (uint64_t)((double)want->bits * share);
-        want->bits = fewer < want->bits ? fewer : want->bits - 1;
-        if (want->bits == 0) want->bits = 1; /* 0 is "as needed" */
-    }
-    return status;
+static calyx_options shaped(int kind, double capacity, double bits,
+                            double probes) {
+    return (calyx_options){.kind = kind < 0 ? NULL : calyx_kinds()[kind],
+                           .capacity = (uint64_t)capacity,
+                           .bits = (uint64_t)bits,
+                           .probes = (uint32_t)probes};
 }
 
-/* Two of keys, rate and memory are not 0; `probes` 0 is the best number. The
- * result `rate` is that at capacity, `fpr` the promise. */
+/* Two of keys, rate and the size are not 0; the size is `bits`, or else what
+ * fits into `memory` bytes. `probes` 0 is the best number. The result `rate` is
+ * that at capacity, `fpr` the promise. */
 EXPORT(int, plan)
-(int kind, double keys, double rate, double memory, double probes) {
-    calyx_options want = {.kind = calyx_kinds()[kind],
-                          .capacity = (uint64_t)keys,
-                          .fpr = rate,
-                          .probes = (uint32_t)probes};
+(int kind, double keys, double rate, double memory, double bits,
+ double probes) {
+    calyx_options want = shaped(kind, keys, bits, probes);
+    want.fpr = rate;
     calyx_info is;
     double at_capacity = 0;
-    calyx_status status = memory > 0 ? plan_memory(&want, (uint64_t)memory, &is)
-                                     : calyx_plan(&want, &is, &why);
+    calyx_status status = CALYX_OK;
+    if (memory > 0 && !(bits > 0))
+        status =
+            calyx_bits_within(want.kind, (uint64_t)memory, &want.bits, &why);
+    if (status == CALYX_OK) status = calyx_plan(&want, &is, &why);
     if (status == CALYX_OK)
         status = calyx_rate_at(&want, is.capacity, &at_capacity, &why);
     if (status != CALYX_OK) return status;
@@ -127,14 +115,6 @@ EXPORT(int, plan)
     put("rate", at_capacity);
     put("fpr", is.fpr);
     return CALYX_OK;
-}
-
-static calyx_options shaped(int kind, double capacity, double bits,
-                            double probes) {
-    return (calyx_options){.kind = kind < 0 ? NULL : calyx_kinds()[kind],
-                           .capacity = (uint64_t)capacity,
-                           .bits = (uint64_t)bits,
-                           .probes = (uint32_t)probes};
 }
 
 /* The rate of a filter of this shape with `items` keys; NaN if there is none.

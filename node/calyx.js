@@ -80,10 +80,10 @@ class Calyx {
     }
   }
 
-  // ---- Planning: any two of the three are not 0 ----
+  // ---- Planning: any two of keys, rate and the size, in bits or bytes, are not 0 ----
 
-  plan(kind, { keys = 0, rate = 0, memory = 0, probes = 0 }) {
-    this.check(this.wasm.plan(this.kinds.indexOf(kind), keys, rate, memory, probes));
+  plan(kind, { keys = 0, rate = 0, memory = 0, bits = 0, probes = 0 }) {
+    this.check(this.wasm.plan(this.kinds.indexOf(kind), keys, rate, memory, bits, probes));
     return this.fields();
   }
 

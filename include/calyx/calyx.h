@@ -109,7 +109,10 @@ typedef struct calyx_options {
     uint64_t capacity;  /* keys to hold at `fpr`, at most 2^40; default 1000
                            with `growth`                                     */
     double fpr;         /* 0 < fpr < 1; default 0.01                         */
-    uint64_t bits;      /* size, at most 2^44; default as needed             */
+    uint64_t bits;      /* size without counters, at most 2^44; default as
+                           needed. "flat" has exactly these bits, other kinds
+                           as many whole blocks as fit. Static kinds: of the
+                           whole body. See calyx_bits_within                 */
     double growth;      /* 0: fixed size. 1.25 to 16: a full filter allocates
                            another part, and then holds about `growth` times
                            the keys, still at `fpr` in all. Kinds with
@@ -506,7 +509,8 @@ typedef struct calyx_info {
     uint64_t capacity; /* keys it holds before the rate exceeds `fpr`      */
     uint64_t items;    /* fresh keys added; kinds that count: all adds less
                           all removes                                      */
-    uint64_t bits;     /* places for bits, in all parts                    */
+    uint64_t bits;     /* places for bits, in all parts; in a plan of a static
+                          kind also room for chance: give them, get the plan */
     uint64_t bytes;    /* size of all bodies, counters included            */
     uint32_t parts;    /* 1, and one more for each time it grew; static kinds:
                           layers                                           */
@@ -631,6 +635,12 @@ CALYX_API calyx_status calyx_freeze(const calyx_filter *f, calyx_filter **out,
  * from a rate, the capacity from both. */
 CALYX_API calyx_status calyx_plan(const calyx_options *want, calyx_info *info,
                                   calyx_error *why);
+
+/* The largest filter of a kind (NULL: the default) that takes at most `bytes`,
+ * counters included: its size for calyx_options.bits. A filter takes its bits
+ * rounded up to 64 bytes, and counters on top. */
+CALYX_API calyx_status calyx_bits_within(const char *kind, uint64_t bytes,
+                                         uint64_t *bits, calyx_error *why);
 
 /* The rate to expect of such a filter, not grown, with `items` keys. */
 CALYX_API calyx_status calyx_rate_at(const calyx_options *want, uint64_t items,

@@ -466,14 +466,13 @@ static uint64_t bytes_over(const calyx_filter *f, uint64_t most) {
     return info.bytes > most ? info.bytes - most : 0;
 }
 
-/* How many hashes a layer bumps is chance, and so is the size, give or take
- * 0.2 sqrt(keys) bytes. The plan leaves room for that; if it does not suffice,
- * the filter is built again. */
+/* How many hashes a layer bumps is chance, and so is the size. The plan leaves
+ * room for that; if it does not suffice, the filter is built again. */
 static calyx_status build_within(const calyx_builder *b,
                                  const calyx_options *want, uint64_t keys,
                                  calyx_filter **out, calyx_error *why) {
     calyx_options smaller = *want;
-    uint64_t less = 8 * (uint64_t)sqrt((double)keys), over;
+    uint64_t less = 0, over;
     calyx_filter *f;
     do {
         smaller.bits -= less < smaller.bits ? less : 0;

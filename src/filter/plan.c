@@ -267,15 +267,23 @@ static struct layers_plan plan_layers(const struct kind *kind,
 /* The highest rate that is tried to fit keys into bits. */
 static const double STATIC_MOST_FPR = 0.5;
 
+/* How many hashes a layer bumps is chance, and so is the size, give or take
+ * 0.2 sqrt(keys) bytes: plans in bits leave room for five times that. */
+static uint64_t layers_bits(const struct kind *kind, uint64_t keys,
+                            double fpr) {
+    return 8 * plan_layers(kind, keys, fpr).bytes +
+           8 * (uint64_t)sqrt((double)keys);
+}
+
 /* The lowest rate at which these keys fit into the bits; over 1 if none. */
 static double rate_in_bits(const struct kind *kind, uint64_t keys,
                            uint64_t bits) {
     double high = STATIC_MOST_FPR, low = kind->least_fpr;
-    if (8 * plan_layers(kind, keys, high).bytes > bits) return 2;
-    if (8 * plan_layers(kind, keys, low).bytes <= bits) return low;
+    if (layers_bits(kind, keys, high) > bits) return 2;
+    if (layers_bits(kind, keys, low) <= bits) return low;
     while (high / low > 1.0001) {
         const double mid = sqrt(low * high);
-        *(8 * plan_layers(kind, keys, mid).bytes > bits ? &low : &high) = mid;
+        *(layers_bits(kind, keys, mid) > bits ? &low : &high) = mid;
     }
     return high;
 }
@@ -286,7 +294,7 @@ static uint64_t keys_in_bits(const struct kind *kind, double fpr,
     uint64_t low = 0, high = (uint64_t)most_keys_at(fpr) + 1;
     while (high - low > 1) {
         const uint64_t mid = low + (high - low) / 2;
-        *(8 * plan_layers(kind, mid, fpr).bytes > bits ? &high : &low) = mid;
+        *(layers_bits(kind, mid, fpr) > bits ? &high : &low) = mid;
     }
     return low;
 }
@@ -433,11 +441,14 @@ static bool lies_between(double x, double low, double high) {
     return x >= low && x <= high;
 }
 
+static uint32_t least_blocks(const struct kind *kind) {
+    return kind->segments ? kind->segments->least_blocks : 1;
+}
+
 static calyx_status check_numbers(const calyx_options *want,
                                   const struct kind *kind, calyx_error *why) {
     const calyx_status bad = CALYX_BAD_ARGUMENT;
-    const uint32_t least =
-        kind->block_bits * (kind->segments ? kind->segments->least_blocks : 1);
+    const uint32_t least = kind->block_bits * least_blocks(kind);
     if (want->capacity > MOST_KEYS)
         return fail(why, bad, "capacity must be at most 2^40 keys, not %llu",
                     (unsigned long long)want->capacity);
@@ -557,9 +568,8 @@ static calyx_status choose_layers(const calyx_options *want, calyx_filter *head,
                 why, CALYX_BAD_ARGUMENT,
                 "for %llu keys %s filters have at least %llu bits, not %llu",
                 (unsigned long long)want->capacity, kind->name,
-                8 * (unsigned long long)plan_layers(kind, want->capacity,
-                                                    STATIC_MOST_FPR)
-                        .bytes,
+                (unsigned long long)layers_bits(kind, want->capacity,
+                                                STATIC_MOST_FPR),
                 (unsigned long long)want->bits);
     } else if (want->bits) {
         first->capacity = keys_in_bits(kind, head->fpr, want->bits);
@@ -633,11 +643,19 @@ static calyx_status choose_shape(const calyx_options *want, calyx_filter *head,
     double ignored;
     first->fpr = rounded(
         lowest_rate(kind, exact_rate, shape, want->probes, items, &ignored));
+    if (kind->segments && first->fpr >= 1) /* keys find no slot */
+        return fail(why, CALYX_BAD_ARGUMENT,
+                    "%llu bits of a %s filter have no room for %llu keys",
+                    (unsigned long long)want->bits, kind->name,
+                    (unsigned long long)first->capacity);
     if (want->fpr == 0) head->fpr = first->fpr;
     return CALYX_OK;
 }
 
-static calyx_status fail_kind(const char *name, calyx_error *why) {
+static calyx_status find_kind(const char *name, const struct kind **kind,
+                              calyx_error *why) {
+    *kind = kind_named(name);
+    if (*kind) return CALYX_OK;
     const struct left_out *const left_out = kind_left_out(name, 0);
     if (!left_out) return fail_unknown(why, "kind", name, calyx_kinds());
     return fail(why, CALYX_CANNOT,
@@ -664,11 +682,9 @@ calyx_status plan_filter(const calyx_options *want, calyx_filter *head,
     *head = (calyx_filter){0};
     *first = (struct part){0};
     const char *name = want->kind ? want->kind : default_kind(want);
-    head->kind = kind_named(name);
-    if (!head->kind) return fail_kind(name, why);
-    calyx_status status = head->kind->construction
-                              ? check_static(want, head->kind, why)
-                              : CALYX_OK;
+    calyx_status status = find_kind(name, &head->kind, why);
+    if (status == CALYX_OK && head->kind->construction)
+        status = check_static(want, head->kind, why);
     if (status != CALYX_OK) return status;
     if (want->concurrent && !head->kind->atomic_kernels)
         return fail(why, CALYX_CANNOT,
@@ -699,6 +715,39 @@ calyx_status plan_filter(const calyx_options *want, calyx_filter *head,
 
 /* ---- The public calls ---------------------------------------------------- */
 
+/* The most blocks whose body takes at most these bytes. */
+static uint64_t blocks_within(const struct kind *kind, uint64_t bytes) {
+    uint64_t low = 0, over = 8 * bytes / kind->block_bits + 1;
+    while (over - low > 1) {
+        const struct shape shape = {.blocks = low + (over - low) / 2};
+        *(body_bytes(kind, &shape) > bytes ? &over : &low) = shape.blocks;
+    }
+    return low < kind->most_blocks ? low : kind->most_blocks;
+}
+
+calyx_status calyx_bits_within(const char *name, uint64_t bytes, uint64_t *bits,
+                               calyx_error *why) {
+    const struct kind *kind;
+    const calyx_status status =
+        find_kind(name ? name : *calyx_kinds(), &kind, why);
+    if (status != CALYX_OK) return status;
+    if (bytes > MOST_BITS / 8)
+        return fail(why, CALYX_BAD_ARGUMENT,
+                    "a filter takes at most 2^41 bytes, not %llu",
+                    (unsigned long long)bytes);
+    const struct shape least = {.blocks = least_blocks(kind)};
+    const uint64_t needed =
+        kind->construction ? ALIGNMENT : body_bytes(kind, &least);
+    if (bytes < needed)
+        return fail(why, CALYX_BAD_ARGUMENT,
+                    "the smallest %s filter takes %llu bytes, not %llu",
+                    kind->name, (unsigned long long)needed,
+                    (unsigned long long)bytes);
+    *bits = kind->construction ? 8 * bytes
+                               : blocks_within(kind, bytes) * kind->block_bits;
+    return CALYX_OK;
+}
+
 calyx_status calyx_plan(const calyx_options *want, calyx_info *info,
                         calyx_error *why) {
     calyx_filter head;
@@ -718,8 +767,9 @@ calyx_status calyx_plan(const calyx_options *want, calyx_info *info,
         .hash = head.hash->name,
         .seed = head.secret.seed,
         .capacity = first.capacity,
-        .bits = head.kind->construction ? 8 * all.bytes
-                                        : kind_bits(head.kind, &first.shape),
+        .bits = head.kind->construction
+                    ? layers_bits(head.kind, first.capacity, head.fpr)
+                    : kind_bits(head.kind, &first.shape),
         .bytes = all.bytes,
         .parts = all.layers,
         .probes = first.shape.probes,

@@ -224,6 +224,33 @@ near() {
     fails_with "--keys, --rate and --memory are all given"
 }
 
+@test "--bits is exact in kind flat, and says the same as --memory" {
+    seq 50 >numbers
+    for m in 8 100 1001 4095; do
+        "$CALYX" build --bits $m -n 50 --kind flat numbers >flat.calyx
+        "$CALYX" info --json flat.calyx | jq -e ".[0].bits == $m"
+    done
+    "$CALYX" build --memory 640 -n 50 --kind flat numbers >bytes.calyx
+    "$CALYX" build --bits 5120 -n 50 --kind flat numbers | cmp - bytes.calyx
+    run_calyx build --bits 5120 --memory 640 -o no.calyx numbers
+    fails_with "--bits and --memory are both given; they say the same"
+    run_calyx build --bits 5120 -p 1% -n 50 -o no.calyx numbers
+    fails_with "--keys, --rate and --bits are all given"
+    run_calyx build --bits 5120 --growth 2 -o no.calyx numbers
+    fails_with "--growth goes with --keys and --rate, but not with --memory, --bits"
+    run_calyx build --bits 100 --kind line -n 50 -o no.calyx numbers
+    fails_with "line filters have at least 512 bits, not 100"
+    run_calyx build --bits 1e15 -n 50 -o no.calyx numbers
+    fails_with "bits must be at most 2^44"
+    run_calyx build --bits 20 --shards 32 -n 50 -o no.calyx numbers
+    fails_with "--memory or --bits is too little for 32 shards"
+    "$CALYX" build --shards 2 --bits 2000 -n 50 --kind flat -o s.calyx numbers
+    "$CALYX" info --json s.0-of-2.calyx | jq -e '.[0].bits == 1000'
+    run_calyx add --create --bits 2000 -p 1% --kind flat new.calyx numbers
+    is_status 0
+    "$CALYX" info --json new.calyx | jq -e '.[0].bits == 2000'
+}
+
 @test "too many keys for --keys are reported" {
     seq 2000 >numbers
     run_calyx build -n 1000 -o full.calyx numbers
@@ -243,7 +270,7 @@ near() {
     fails_with "option --growth wants a factor from 1.25 to 16, not '1'"
     for other in "--memory 1M" "--probes 3" --strict; do
         run_calyx build --growth 2 $other -o no.calyx numbers
-        fails_with "--growth goes with --keys and --rate, but not with --memory"
+        fails_with "--growth goes with --keys and --rate, but not with --memory, --bits"
     done
 }
 

@@ -133,6 +133,27 @@ test("a plan is what is made", () => {
   assert.match(version(), /^\d+\.\d+\.\d+$/);
 });
 
+const layerOfPage = async () =>
+  start(await WebAssembly.compile(readFileSync("node_modules/calyx/calyx.wasm")));
+
+test("a plan takes any number of bits, and never more memory than is given", async () => {
+  const calyx = await layerOfPage();
+  const book = calyx.plan("flat", { keys: 100, bits: 1000, probes: 7 });
+  assert.equal(book.bits, 1000);
+  assert.ok(Math.abs(book.rate - 0.00827) < 1e-5);
+  for (const kind of calyx.kinds)
+    for (const memory of [130, 1000, 4095]) {
+      let p;
+      try {
+        p = calyx.plan(kind, { keys: 50, memory });
+      } catch (error) {
+        assert.match(error.message, /bits|bytes/);
+        continue;
+      }
+      assert.ok(p.bytes <= memory && p.bytes > 0);
+    }
+});
+
 test("wrong arguments are errors that say what was wanted", () => {
   for (const key of [1.5, NaN, null, undefined, {}, 2n ** 64n, -(2n ** 63n) - 1n])
     assert.throws(() => new Filter(10).add(key), TypeError);
@@ -185,8 +206,7 @@ test("filters that nobody uses are freed", async () => {
 });
 
 test("the layer that the page uses reads a file in slices", async () => {
-  const library = await start(await WebAssembly.compile(
-    readFileSync("node_modules/calyx/calyx.wasm")));
+  const library = await layerOfPage();
   const f = new Filter(1000);
   f.add("rose");
   const file = f.toBytes(), layout = library.layout(file.slice(0, library.headerMost));

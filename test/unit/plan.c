@@ -95,6 +95,14 @@ static void the_rate_follows_from_the_memory(void **state) {
     on_grid(look_at_rate);
 }
 
+/* 1 where these bits have no room for the keys. */
+static double rate_in(const char *kind, uint64_t keys, uint64_t bits) {
+    const calyx_options want = {.kind = kind, .capacity = keys, .bits = bits};
+    calyx_info info;
+    if (is_table(kind) && calyx_plan(&want, &info, NULL) != CALYX_OK) return 1;
+    return plan_of(want).fpr;
+}
+
 static void look_at_capacity(const calyx_options *want,
                              const calyx_info *info) {
     const calyx_info back = plan_of((calyx_options){
@@ -104,13 +112,10 @@ static void look_at_capacity(const calyx_options *want,
     if (is_fine_grained(info))
         assert_true((double)back.capacity <= 1.001 * (double)want->capacity);
     /* One key more than that would break the promise. */
-    if (back.capacity < MOST_KEYS) {
-        const calyx_info more = plan_of((calyx_options){
-            .kind = want->kind,
-            .capacity = back.capacity + back.capacity / 1000 + 1,
-            .bits = info->bits});
-        assert_true(more.fpr > want->fpr);
-    }
+    if (back.capacity < MOST_KEYS)
+        assert_true(rate_in(want->kind,
+                            back.capacity + back.capacity / 1000 + 1,
+                            info->bits) > want->fpr);
 }
 
 static void rate_and_memory_give_the_capacity(void **state) {
@@ -134,11 +139,8 @@ static void look_at_thrift(const calyx_options *want, const calyx_info *info) {
     const uint64_t blocks = info->bits / kind->block_bits;
     const uint64_t least = kind->segments ? kind->segments->least_blocks : 1;
     if (blocks == least || blocks >= 2 * 4096) return;
-    const calyx_info less =
-        plan_of((calyx_options){.kind = want->kind,
-                                .capacity = want->capacity,
-                                .bits = info->bits - kind->block_bits});
-    if (less.fpr <= want->fpr)
+    if (rate_in(want->kind, want->capacity, info->bits - kind->block_bits) <=
+        want->fpr)
         fail_msg("%s: %llu keys at %g take a block too many: %llu, %u probes",
                  want->kind, (unsigned long long)want->capacity, want->fpr,
                  (unsigned long long)blocks, info->probes);
@@ -300,6 +302,119 @@ static void a_filter_is_made_as_planned(void **state) {
         assert_made_as_planned((calyx_options){
             .kind = *kind, .capacity = 40000000, .concurrent = shared});
     }
+}
+
+/* ---- Any m --------------------------------------------------------------- */
+
+enum { LEAST_M = 8, MOST_M = 4096 };
+
+/* Static kinds choose their layers by the keys. */
+static uint64_t bits_of_m(const struct kind *kind, uint64_t m) {
+    return kind->construction ? m : m / kind->block_bits * kind->block_bits;
+}
+
+static void check_bits(const struct kind *kind, uint64_t m) {
+    const uint64_t keys = 20;
+    const calyx_options want = {
+        .kind = kind->name,
+        .bits = m,
+        .capacity = keys,
+        .probes = kind->segments ? 0 : probes_up_to_8(kind->name)};
+    calyx_info info;
+    if (calyx_plan(&want, &info, NULL) != CALYX_OK) {
+        assert_true(m < 512 || (kind->segments && m < 4 * 512));
+        return;
+    }
+    assert_true(kind->construction ? info.bits <= m
+                                   : info.bits == bits_of_m(kind, m));
+    if (kind->construction) return; /* made of keys, not of a plan */
+    assert_true(fabs(rate_of(want, keys) / info.fpr - 1) < 1e-6);
+    calyx_filter *f = make_filter(want);
+    assert_int_equal(info_of(f).bits, info.bits);
+    assert_int_equal(info_of(f).probes, info.probes);
+    assert_true(info_of(f).fpr == info.fpr);
+    calyx_free(f);
+}
+
+static void any_number_of_bits_is_taken_as_it_is(void **state) {
+    (void)state;
+    EACH_KIND(kind)
+    for (uint64_t m = LEAST_M; m <= MOST_M; m++)
+        check_bits(kind_named(*kind), m);
+    assert_int_equal(
+        plan_of((calyx_options){.kind = "flat", .bits = 8, .capacity = 1}).bits,
+        8);
+}
+
+static void a_filter_of_1000_bits_for_100_keys_is_that_of_the_book(
+    void **state) {
+    (void)state;
+    const calyx_options want = {
+        .kind = "flat", .bits = 1000, .capacity = 100, .probes = 7};
+    const double formula = pow(1 - exp(-0.7), 7); /* 0.8194 % */
+    assert_true(fabs(rate_of(want, 100) / formula - 1) < 0.01);
+    assert_int_equal(plan_of(want).bits, 1000);
+    assert_int_equal(plan_of(want).bytes, 128);
+}
+
+/* The rate of `keys` in these bits, which are the most for these bytes; 1 if
+ * they do not fit. */
+static double rate_within(const struct kind *kind, uint64_t bytes,
+                          uint64_t bits, uint64_t keys) {
+    const calyx_options want = {
+        .kind = kind->name, .bits = bits, .capacity = keys};
+    calyx_info info;
+    if (calyx_plan(&want, &info, NULL) != CALYX_OK) return 1;
+    assert_true(info.bytes <= bytes);
+    if (kind->construction) return info.fpr;
+    const struct shape more = {.blocks = bits / kind->block_bits + 1};
+    assert_true(body_bytes(kind, &more) > bytes);
+    return info.fpr;
+}
+
+static void check_memory(const struct kind *kind, uint64_t keys) {
+    double last = 1;
+    uint64_t before = 0;
+    for (uint64_t bytes = LEAST_M; bytes <= MOST_M; bytes++) {
+        uint64_t bits;
+        if (calyx_bits_within(kind->name, bytes, &bits, NULL) != CALYX_OK ||
+            bits == before)
+            continue;
+        const double rate = rate_within(kind, bytes, bits, keys);
+        if (rate > last || bits < before)
+            fail_msg("%s: %d bytes for %d keys are worse than less", kind->name,
+                     (int)bytes, (int)keys);
+        last = rate;
+        before = bits;
+    }
+    assert_true(last < 0.2);
+}
+
+static void more_memory_is_never_exceeded_and_never_worse(void **state) {
+    (void)state;
+    EACH_KIND(kind)
+    for (uint64_t keys = 10; keys <= 1000; keys *= 10)
+        check_memory(kind_named(*kind), keys);
+}
+
+static void sizes_that_no_filter_has_are_refused(void **state) {
+    (void)state;
+    uint64_t bits;
+    calyx_error why;
+    EACH_KIND(kind) {
+        assert_int_equal(calyx_bits_within(*kind, 63, &bits, &why),
+                         CALYX_BAD_ARGUMENT);
+        assert_non_null(strstr(why.text, "bytes, not 63"));
+        assert_int_equal(
+            calyx_bits_within(*kind, MOST_BITS / 8 + 1, &bits, &why),
+            CALYX_BAD_ARGUMENT);
+        assert_ok(calyx_bits_within(*kind, MOST_BITS / 8, &bits, &why));
+        assert_true(bits > MOST_BITS / 32 && bits <= MOST_BITS);
+    }
+    assert_int_equal(calyx_bits_within("flatt", 64, &bits, &why),
+                     CALYX_BAD_ARGUMENT);
+    assert_ok(calyx_bits_within(NULL, 64, &bits, &why));
+    assert_int_equal(bits, 512);
 }
 
 /* ---- Rates and probes ---------------------------------------------------- */
@@ -509,6 +624,11 @@ int main(void) {
         cmocka_unit_test(sizes_up_to_the_limits_are_exact),
         cmocka_unit_test(the_most_keys_take_the_bits_they_should),
         cmocka_unit_test(a_filter_is_made_as_planned),
+        cmocka_unit_test(any_number_of_bits_is_taken_as_it_is),
+        cmocka_unit_test(
+            a_filter_of_1000_bits_for_100_keys_is_that_of_the_book),
+        cmocka_unit_test(more_memory_is_never_exceeded_and_never_worse),
+        cmocka_unit_test(sizes_that_no_filter_has_are_refused),
         cmocka_unit_test(lower_rates_take_no_fewer_probes),
         cmocka_unit_test(lower_rates_take_more_memory),
         cmocka_unit_test(

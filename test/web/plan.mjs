@@ -49,7 +49,7 @@ const plans = [
   [{ n: "5000", p: "1e-9" }, ["-n", "5000", "-p", "1e-9"]],
   [{ n: "1099511627776", p: "50%" }, ["-n", "1099511627776", "-p", "50%"]],
   [{ n: "10M", p: "1%", kind: "counting" }, ["-n", "10M", "-p", "1%", "--kind", "counting"]],
-  [{ n: "1e8", m: "1.6 Gbit", k: "8" }, ["-n", "1e8", "--bits", "1.6e9", "--probes", "8"]],
+  [{ n: "1e8", m: "1.6 Gbit", k: "8" }, ["-n", "1e8", "--memory", "200M", "--probes", "8"]],
   [{ n: "777777", m: "1234567", kind: "flat" }, ["-n", "777777", "--memory", "1234567", "--kind", "flat"]],
 ];
 
@@ -283,7 +283,7 @@ test("what is no number is reported, dims the old answer, and breaks nothing", a
 test("memory that is still being typed has no wrapped number in its errors", async () => {
   const page = await open("?n=1M");
   await page.fill("#memory", "6");
-  assert.match(await page.textContent("#plan-error"), /at least 512 bits/);
+  assert.match(await page.textContent("#plan-error"), /takes 64 bytes, not 6/);
   assert.doesNotMatch(await page.textContent("main"), /18446744073709551615/);
   await close(page);
 });

@@ -38,7 +38,7 @@ bool wants_foreign(void) {
 
 static void expect_plain_options(void) {
     if (wanted.kind || wanted.hash || wanted.seed || wanted.comment ||
-        wanted.memory || wanted.probes || wanted.growth > 0 || wanted.strict ||
+        has_size() || wanted.probes || wanted.growth > 0 || wanted.strict ||
         secret_key())
         fail("--layout %s says how the filter is made: only --keys, --rate and "
              "--items go with it, and the options for keys",

@@ -41,6 +41,12 @@ const struct group new_filter_group = {
          "results; or with --rate, the number of keys. K, M and G are powers "
          "of 1000, Ki, Mi and Gi of 1024.",
          parse_size, &wanted.memory},
+        {0, "bits", "M",
+         "The same in bits: m in the formulas, such as 1000 or 1e10. A flat "
+         "filter has exactly M bits, other kinds as many whole blocks as fit; "
+         "counters come on top. Without --kind, the kind is the first that "
+         "makes use of 99 % of the bits.",
+         parse_positive, &wanted.bits},
         {0, "kind", "KIND",
          "The kind of filter: line (the default, unless another is the first "
          "that keeps the rate), line2 for rates below 0.1%, split for Parquet, "
@@ -93,17 +99,27 @@ static void look_at_comment(void) {
              strlen(wanted.comment));
 }
 
-/* Without --kind: the first that keeps the rate, of those that keys are added
- * to and that do not remove; NULL, the default, if none does. */
+bool has_size(void) {
+    return wanted.bits || wanted.memory;
+}
+
+bool uses_bits(const calyx_info *is, uint64_t bits) {
+    return (double)is->bits >= 0.99 * (double)bits;
+}
+
+/* Without --kind: the first that keeps the rate, or has the bits, of those that
+ * keys are added to and that do not remove; NULL, the default, if none does. */
 static const char *kind_for(calyx_options want) {
-    if (want.capacity == 0) want.capacity = 1000;
+    if (want.capacity == 0 && !want.bits) want.capacity = 1000;
     want.growth = wanted.growth;
     for (const char *const *kind = calyx_kinds(); *kind; kind++) {
         const uint32_t can = calyx_kind_can(*kind);
         if (!(can & CALYX_CAN_ADD) || (can & CALYX_CAN_REMOVE)) continue;
         calyx_info info;
         want.kind = *kind;
-        if (calyx_plan(&want, &info, NULL) == CALYX_OK) return *kind;
+        if (calyx_plan(&want, &info, NULL) == CALYX_OK &&
+            uses_bits(&info, want.bits))
+            return *kind;
     }
     return NULL;
 }
@@ -111,17 +127,23 @@ static const char *kind_for(calyx_options want) {
 calyx_options options_wanted(void) {
     if (wanted.seed && secret_key())
         fail("--seed and --key-file are both given; a key is a seed already");
-    if (wanted.keys && wanted.rate > 0 && wanted.memory)
-        fail("--keys, --rate and --memory are all given; any two of them "
-             "decide the third");
-    if (wanted.growth > 0 && (wanted.memory || wanted.probes || wanted.strict))
+    if (wanted.bits && wanted.memory)
+        fail("--bits and --memory are both given; they say the same");
+    if (wanted.keys && wanted.rate > 0 && has_size())
+        fail("--keys, --rate and --%s are all given; any two of them decide "
+             "the third",
+             wanted.bits ? "bits" : "memory");
+    if (wanted.growth > 0 && (has_size() || wanted.probes || wanted.strict))
         fail("--growth goes with --keys and --rate, but not with --memory, "
-             "--probes or --strict: a growing filter chooses its own bits, and "
-             "is never full");
+             "--bits, --probes or --strict: a growing filter chooses its own "
+             "bits, and is never full");
     look_at_comment();
-    const bool decides = !wanted.kind && wanted.rate > 0 && !wanted.memory;
-    const calyx_options goal = {
-        .capacity = wanted.keys, .fpr = wanted.rate, .probes = wanted.probes};
+    const bool decides =
+        !wanted.kind && !wanted.memory && (wanted.rate > 0 || wanted.bits);
+    const calyx_options goal = {.capacity = wanted.keys,
+                                .fpr = wanted.rate,
+                                .bits = wanted.bits,
+                                .probes = wanted.probes};
     return (calyx_options){.kind = decides ? kind_for(goal) : wanted.kind,
                            .capacity = wanted.keys,
                            .fpr = wanted.rate,
@@ -136,21 +158,12 @@ calyx_options options_wanted(void) {
                            .key = secret_key()};
 }
 
-/* As many bits as fit into --memory, counters and all. */
-static uint64_t bits_in_memory(calyx_options want) {
-    calyx_info info;
-    calyx_error why;
-    if (wanted.memory > UINT64_MAX / 8)
-        fail("option --memory: that is too large");
-    want.bits = 8 * wanted.memory;
-    if (calyx_plan(&want, &info, &why) != CALYX_OK) fail_with(&why);
-    if (info.bytes <= wanted.memory) return want.bits;
-    return (uint64_t)((double)want.bits * (double)wanted.memory /
-                      (double)info.bytes);
-}
-
 calyx_options size_wanted(calyx_options want) {
-    if (wanted.memory) want.bits = bits_in_memory(want);
+    calyx_error why;
+    want.bits = wanted.bits;
+    if (wanted.memory && calyx_bits_within(want.kind, wanted.memory, &want.bits,
+                                           &why) != CALYX_OK)
+        fail_with(&why);
     return want;
 }
 

@@ -276,8 +276,8 @@ static int run_in_server(int count, char **files) {
 /* Without a size, a filter that grows: distinct, unless --kind says another. */
 static calyx_filter *make(void) {
     calyx_options want = options_wanted();
-    if (!want.capacity && !(wanted.memory && wanted.rate > 0)) {
-        if (wanted.memory || wanted.probes || wanted.strict)
+    if (!want.capacity && !(has_size() && wanted.rate > 0)) {
+        if (has_size() || wanted.probes || wanted.strict)
             fail("--create wants --keys, too, the number of keys that the "
                  "filter will hold, or --memory and --rate; without --memory, "
                  "--probes and --strict it makes a filter that grows");
@@ -291,7 +291,7 @@ static calyx_filter *make(void) {
 static void look_at_options(void) {
     if (at_most_once && !new_only)
         fail("--at-most-once goes with --new: it is about printing");
-    if (!create && (wanted.keys || wanted.rate > 0 || wanted.memory ||
+    if (!create && (wanted.keys || wanted.rate > 0 || has_size() ||
                     wanted.kind || wanted.probes || wanted.growth > 0 ||
                     wanted.strict || wanted.seed || wanted.comment))
         fail("--keys, --rate and other options of a new filter go with "

@@ -402,9 +402,9 @@ static void save(const char *file, calyx_filter *f) {
 static void make_universal(calyx_options want, int count) {
     uint8_t ones[64];
     memset(ones, 0xFF, sizeof ones);
-    if (count || shards || wanted.keys || wanted.rate > 0 || wanted.memory)
+    if (count || shards || wanted.keys || wanted.rate > 0 || has_size())
         fail("--all makes a filter that has every key: it takes no files, nor "
-             "--keys, --rate, --memory or --shards");
+             "--keys, --rate, --memory, --bits or --shards");
     const char *const kind = want.kind ? want.kind : calyx_kinds()[0];
     const uint32_t can = calyx_kind_can(kind);
     if (can && (!(can & CALYX_CAN_INTERSECT) || (can & CALYX_CAN_REMOVE)))
@@ -419,8 +419,21 @@ static void make_universal(calyx_options want, int count) {
     label_new(filters[0]);
 }
 
+/* What is given is for all shards together. */
+static void share_size(void) {
+    const bool given = has_size();
+    wanted.memory /= shards;
+    wanted.bits /= shards;
+    if (given && !has_size())
+        fail("--memory or --bits is too little for %" PRIu64 " shards", shards);
+}
+
+static bool is_planned(void) {
+    return wanted.keys || (has_size() && wanted.rate > 0);
+}
+
 static void expect_keys_of_all(void) {
-    if (wanted.keys || (wanted.memory && wanted.rate > 0)) return;
+    if (is_planned()) return;
     fail("--part needs --keys, the number of distinct keys of all parts: all "
          "parts must come to the same size; 'calyx hash --count' counts them");
 }
@@ -486,7 +499,7 @@ static int run(int count, char **files) {
         build_foreign(count, files);
         return EXIT_YES;
     }
-    if (shards) wanted.memory /= shards;
+    if (shards) share_size();
 
     const calyx_options want = options_wanted();
     if (part.count) expect_one_shard(&want);
@@ -500,8 +513,7 @@ static int run(int count, char **files) {
         return EXIT_YES;
     }
     struct input_totals totals;
-    const bool planned = wanted.keys || (wanted.memory && wanted.rate > 0);
-    if (planned && takes_keys_one_by_one(&want)) {
+    if (is_planned() && takes_keys_one_by_one(&want)) {
         make(want);
         totals = read_keys(count, files);
     } else if (!make_guessed(want, count, files, &totals) &&

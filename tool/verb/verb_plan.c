@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "files/new_filter.h"
 #include "frame/json.h"
 
 static uint64_t keys, memory, bits, probes, parts, key_bytes = 8;
@@ -20,39 +21,22 @@ static bool solves_keys(void) {
     return keys == 0;
 }
 
-/* ---- Kinds -------------------------------------------------------------- */
-
-/* The number of bits does not include counters: request fewer until all fits.
- */
-static calyx_status plan_memory(calyx_options *want, calyx_info *is,
-                                calyx_error *why) {
-    want->bits = 8 * memory;
-    calyx_status status;
-    while ((status = calyx_plan(want, is, why)) == CALYX_OK &&
-           is->bytes > memory) {
-        if (want->bits == 1) {
-            snprintf(why->text, sizeof why->text,
-                     "the smallest %.24s filter takes %llu bytes, not %llu",
-                     want->kind, (unsigned long long)is->bytes,
-                     (unsigned long long)memory);
-            return CALYX_BAD_ARGUMENT;
-        }
-        const double share = (double)memory / (double)is->bytes;
-        const uint64_t fewer = (uint64_t)((double)want->bits * share);
-        want->bits = fewer < want->bits ? fewer : want->bits - 1;
-        if (want->bits == 0) want->bits = 1; /* 0 is "as needed" */
-    }
-    return status;
+static uint64_t given_bytes(void) {
+    return memory ? memory : bits / 8 + (bits % 8 != 0);
 }
+
+/* ---- Kinds -------------------------------------------------------------- */
 
 static void plan_kind(struct planned *p) {
     calyx_options want = {.kind = p->kind,
                           .capacity = keys,
                           .fpr = rate,
+                          .bits = bits,
                           .probes = (uint32_t)probes};
     calyx_error why;
-    calyx_status status = memory ? plan_memory(&want, &p->is, &why)
-                                 : calyx_plan(&want, &p->is, &why);
+    calyx_status status = CALYX_OK;
+    if (memory) status = calyx_bits_within(p->kind, memory, &want.bits, &why);
+    if (status == CALYX_OK) status = calyx_plan(&want, &p->is, &why);
     if (status == CALYX_OK)
         status = calyx_rate_at(&want, p->is.capacity, &p->rate, &why);
     p->possible = status == CALYX_OK;
@@ -69,18 +53,29 @@ static struct plan plan_kinds(void) {
     return plan;
 }
 
-/* The kind of --kind, or else the first that is possible. */
-static const struct planned *choose(const struct plan *plan) {
+static const struct planned *choose_named(const struct plan *plan) {
     for (int i = 0; i < plan->kinds; i++) {
         const struct planned *const p = &plan->kind[i];
-        if (kind && strcmp(kind, p->kind) != 0) continue;
+        if (strcmp(kind, p->kind) != 0) continue;
         if (p->possible) return p;
-        if (kind) fail("%s", p->why_not);
+        fail("%s", p->why_not);
     }
-    if (!kind) fail("no kind will do: %s", plan->kind[0].why_not);
     const char *const near = nearest(kind, calyx_kinds());
     fail("there is no kind '%s'; did you mean '%s'?", kind,
          near ? near : calyx_kinds()[0]);
+}
+
+/* The first that is possible and, with --bits, makes use of the bits. */
+static const struct planned *choose(const struct plan *plan) {
+    const struct planned *first = NULL;
+    if (kind) return choose_named(plan);
+    for (int i = 0; i < plan->kinds; i++) {
+        const struct planned *const p = &plan->kind[i];
+        if (p->possible && uses_bits(&p->is, bits)) return p;
+        if (p->possible && !first) first = p;
+    }
+    if (!first) fail("no kind will do: %s", plan->kind[0].why_not);
+    return first;
 }
 
 static bool is_static(const char *name) {
@@ -151,7 +146,7 @@ static void weigh_rivals(const struct planned *chosen, struct rival *rivals) {
     for (int i = 0; i < RIVALS; i++) {
         struct rival *const r = &rivals[i];
         *r = all[i];
-        r->keys = keys ? keys : (uint64_t)((double)memory / r->bytes);
+        r->keys = keys ? keys : (uint64_t)((double)given_bytes() / r->bytes);
         r->memory = (uint64_t)(r->bytes * (double)r->keys);
         if (r->probes == 0) r->probes = ceil(log2(fmax(2, (double)r->keys)));
     }
@@ -161,11 +156,12 @@ static void weigh_rivals(const struct planned *chosen, struct rival *rivals) {
 
 static void print_goal(void) {
     char a[TEXT_SIZE], b[TEXT_SIZE];
+    const char *const unit = bits ? " bits" : "";
+    const char *const size = bits ? count_text(bits, b) : size_text(memory, b);
     if (solves_keys())
-        printf("%s, at a rate of %s:\n\n", size_text(memory, a),
-               rate_text(rate, b));
-    else if (memory)
-        printf("%s keys in %s:\n\n", count_text(keys, a), size_text(memory, b));
+        printf("%s%s, at a rate of %s:\n\n", size, unit, rate_text(rate, a));
+    else if (bits || memory)
+        printf("%s keys in %s%s:\n\n", count_text(keys, a), size, unit);
     else
         printf("%s keys, at a rate of %s:\n\n", count_text(keys, a),
                rate_text(rate, b));
@@ -327,20 +323,22 @@ enum { COMMAND_SIZE = 200 };
 
 static void write_build(const struct planned *p, char *command) {
     char goal[80];
+    const char *const size = bits ? "bits" : "memory";
+    const unsigned long long amount = bits ? bits : memory;
     if (solves_keys())
-        snprintf(goal, sizeof goal, "--memory %llu -p %g",
-                 (unsigned long long)memory, rate);
-    else if (memory)
-        snprintf(goal, sizeof goal, "-n %llu --memory %llu",
-                 (unsigned long long)keys, (unsigned long long)memory);
+        snprintf(goal, sizeof goal, "--%s %llu -p %.9g", size, amount, rate);
+    else if (amount)
+        snprintf(goal, sizeof goal, "-n %llu --%s %llu",
+                 (unsigned long long)keys, size, amount);
     else
-        snprintf(goal, sizeof goal, "-n %llu -p %g", (unsigned long long)keys,
+        snprintf(goal, sizeof goal, "-n %llu -p %.9g", (unsigned long long)keys,
                  rate);
     char given_probes[24] = "";
     if (probes)
         snprintf(given_probes, sizeof given_probes, " --probes %u",
                  p->is.probes);
-    const bool usual = strcmp(p->kind, calyx_kinds()[0]) == 0;
+    const bool usual =
+        strcmp(p->kind, calyx_kinds()[0]) == 0 && uses_bits(&p->is, bits);
     snprintf(command, COMMAND_SIZE,
              "calyx build %s%s%s%.20s -o seen.calyx "
              "keys.txt",
@@ -497,10 +495,9 @@ static void check_options(void) {
     if (bits > UINT64_C(8) << 41)
         fail("option --bits wants at most 2^44, not %llu",
              (unsigned long long)bits);
-    if (bits) memory = (bits + 7) / 8;
     if (probes > UINT32_MAX)
         fail("option --probes: %llu is too large", (unsigned long long)probes);
-    const int given = (keys > 0) + (rate > 0) + (memory > 0);
+    const int given = (keys > 0) + (rate > 0) + (bits || memory);
     if (given == 3)
         fail("--keys, --rate and --memory are all given; any two of them "
              "decide the third");
@@ -556,8 +553,10 @@ static const struct group goal_group = {
         {0, "memory", "SIZE", "Memory to take, such as 64KiB, 10M or 1.5G.",
          parse_size, &memory},
         {0, "bits", "COUNT",
-         "The same in bits: m in the formulas, such as 1e10.", parse_positive,
-         &bits},
+         "The same in bits: m in the formulas, such as 1000 or 1e10. A flat "
+         "filter has exactly these bits, other kinds as many whole blocks as "
+         "fit; counters come on top.",
+         parse_positive, &bits},
     },
 };
 
@@ -593,7 +592,8 @@ static const struct group options = {
     {
         {0, "kind", "KIND",
          "Compute, draw and make a filter of this kind. The default is the "
-         "first suitable one in the table.",
+         "first suitable one in the table; with --bits, the first that makes "
+         "use of 99 % of them.",
          parse_text, &kind},
         {0, "probes", "COUNT",
          "Bits that a key sets: k in the formulas, the number of hash "
