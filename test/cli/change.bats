@@ -99,11 +99,40 @@ setup() {
     done
 }
 
+# The rate that a filter of 10 000 keys warns of, once it holds N, against the share of
+# 200 000 absent keys that pass: within 3 %.
+warns_truly() {
+    local n=$1 filter=$2 passed said
+    said=$(sed -n 's/.*expect a rate of \([0-9.]*\) % instead of .*/\1/p' err)
+    passed=$(seq 1000001 1200000 | "$CALYX" check -c -f "$filter")
+    awk -v said="$said" -v seen="$(echo "$passed" | awk '{print $1 / 2000}')" -v n="$n" '
+        BEGIN { off = said / seen - 1; print n, said, seen
+                exit !(said > 0 && off < 0.03 && off > -0.03) }' >&2
+}
+
+# bats test_tags=full
+@test "an overfull filter warns of the rate that it has, up to ten times its capacity" {
+    kinds=$(kinds_that ".can_intersect and .can_add")
+    for kind in $kinds; do
+        "$CALYX" build -n 10000 --kind $kind -o $kind.calyx /dev/null
+        from=1
+        for n in 15000 20000 30000 50000 100000; do
+            run_calyx add $kind.calyx <(seq $from $n)
+            warns_truly $n $kind.calyx
+            holds=$(sed -n 's/.*holds about \([0-9 ]*\) keys.*/\1/p' err | tr -d ' ')
+            [ $((holds * 20)) -gt $((n * 19)) ] && [ $((holds * 20)) -lt $((n * 21)) ]
+            from=$((n + 1))
+        done
+    done
+    seq 30000 | "$CALYX" build -n 10000 -o built.calyx 2>err
+    warns_truly 30000 built.calyx
+}
+
 @test "a filter that gets too full is reported, a strict one lets none in" {
     "$CALYX" build -n 100 -o small.calyx /dev/null
     run_calyx add small.calyx <(seq 1000)
     is_status 0
-    complains "small.calyx: holds"
+    complains "small.calyx: holds about"
     complains "but was planned for 100: expect a rate of"
     "$CALYX" build -n 100 --strict -o strict.calyx /dev/null
     run_calyx add strict.calyx <(seq 1000)

@@ -38,7 +38,7 @@ keys_in() { "$CALYX" info --json $1 | jq '.[0].keys'; }
         says "it holds more keys than it was made for"
         run_calyx add $kind.calyx <<<more
         is_status 0
-        complains "$kind.calyx: holds"
+        complains "$kind.calyx: holds about"
         complains "but was planned for 10 000"
         keys=$(keys_in $kind.calyx)
         [ $keys -gt 20000 ] && [ $keys -lt 26000 ]

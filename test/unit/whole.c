@@ -108,6 +108,29 @@ static void what_is_made_like_another_is_as_that_was_new(void **state) {
     }
 }
 
+/* The first MiB is all of a small filter, and a fair sample of a large one. */
+static void check_estimate(const char *kind, uint64_t bits, uint64_t keys) {
+    calyx_filter *f = make_filter(
+        (calyx_options){.kind = kind, .bits = bits, .capacity = keys / 2});
+    add_numbers(f, 0, keys);
+    calyx_info all, some;
+    calyx_describe(f, &all);
+    calyx_estimate(f, &some);
+    assert_true(fabs(some.fpr_now / all.fpr_now - 1) < 0.01);
+    assert_true(fabs(some.distinct / all.distinct - 1) < 0.01);
+    if (bits <= 8 << 20) assert_true(some.fpr_now == all.fpr_now);
+    calyx_free(f);
+}
+
+static void an_estimate_is_a_description_from_the_first_bits(void **state) {
+    (void)state;
+    EACH_KIND_THAT_CAN(kind, CALYX_CAN_ADD) {
+        check_estimate(*kind, 1 << 20, is_table(*kind) ? 10000 : 40000);
+        if (!SANITIZED && !is_table(*kind))
+            check_estimate(*kind, 12 << 20, 1200000);
+    }
+}
+
 static void clear_forgets_all_and_keeps_the_parameters(void **state) {
     (void)state;
     EACH_KIND(kind) {
@@ -1129,6 +1152,7 @@ int main(void) {
         cmocka_unit_test(a_copy_goes_its_own_way),
         cmocka_unit_test(a_copy_grows_as_the_filter_would),
         cmocka_unit_test(what_is_made_like_another_is_as_that_was_new),
+        cmocka_unit_test(an_estimate_is_a_description_from_the_first_bits),
         cmocka_unit_test(clear_forgets_all_and_keeps_the_parameters),
         cmocka_unit_test(merge_is_a_union),
         cmocka_unit_test(merging_equals_adding_both),

@@ -173,15 +173,28 @@ bool change_is_in_place(void) {
     return in_place;
 }
 
+/* Without reading the whole file. Beyond its capacity many keys are false
+ * positives, which `items` leaves out, so the rate comes from the bits. */
+static void outline_in_place(calyx_info *info) {
+    calyx_info_of(filter, info);
+    if (info->items > info->capacity) {
+        calyx_estimate(filter, info);
+        return;
+    }
+    const calyx_options same = {.kind = info->kind,
+                                .capacity = info->capacity,
+                                .bits = info->bits,
+                                .probes = info->probes};
+    calyx_rate_at(&same, info->items, &info->fpr_now, NULL);
+}
+
 calyx_info change_outline(void) {
     calyx_info info;
     begin_change(); /* an early end closes the filter */
-    (in_place ? calyx_info_of : calyx_describe)(filter, &info);
+    if (in_place)
+        outline_in_place(&info);
+    else
+        calyx_describe(filter, &info);
     end_change();
-    const calyx_options same = {.kind = info.kind,
-                                .capacity = info.capacity,
-                                .bits = info.bits,
-                                .probes = info.probes};
-    if (in_place) calyx_rate_at(&same, info.items, &info.fpr_now, NULL);
     return info;
 }

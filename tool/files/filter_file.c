@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -252,9 +253,10 @@ void warn_if_overfull(const char *name, const calyx_info *info) {
     if (info->items <= info->capacity || info->growth > 0) return;
     char there[TEXT_SIZE], planned[TEXT_SIZE], now[TEXT_SIZE],
         promised[TEXT_SIZE];
-    warn("%s: holds %s keys, but was planned for %s: expect a rate of %s "
-         "instead of %s",
-         name, count_text(info->items, there),
+    const double keys = fmax((double)info->items, round(info->distinct));
+    warn("%s: holds about %s keys, but was planned for %s: expect a rate of "
+         "%s instead of %s",
+         name, count_text((uint64_t)keys, there),
          count_text(info->capacity, planned), rate_text(info->fpr_now, now),
          rate_text(info->fpr, promised));
 }
