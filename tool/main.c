@@ -26,6 +26,7 @@
     ROW(dedup)      \
     ROW(plan)       \
     ROW(info)       \
+    ROW(explain)    \
     ROW(verify)     \
     ROW(merge)      \
     ROW(compare)    \

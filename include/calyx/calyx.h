@@ -1176,6 +1176,38 @@ typedef enum calyx_inline_word {
                           those of the row                              */
 } calyx_inline_word;
 
+/* ---- What a lookup tests --------------------------------------------------
+ */
+
+/* For teaching and debugging: what a lookup of one key tests, step by step. */
+typedef enum calyx_test_type {
+    CALYX_TEST_BIT = 1, /* bit `at` of the part is 1                         */
+    CALYX_TEST_CODE,    /* a slot of the bucket has the code `value`, of
+                           `number` bits; `at` is the slot, if one has       */
+    CALYX_TEST_SPILLED, /* an entry spilled from the bucket has the code. Only
+                           if the bucket has spilled some like it            */
+    CALYX_TEST_BUMPED,  /* the group is bumped: the next part decides        */
+    CALYX_TEST_SUM      /* of rows at + j, for each bit j of `value`, the bits
+                           number `number` sum up to `wanted`, modulo 2      */
+} calyx_test_type;
+
+typedef struct calyx_test {
+    calyx_test_type type;
+    uint32_t part; /* as in calyx_part_of                                   */
+    uint64_t block, blocks; /* the line, bucket or group, from 0; how many the
+                               part has. A block of "flat" is one bit        */
+    uint64_t at, value;
+    uint32_t number;
+    bool wanted; /* what the sum has to be */
+    bool passes;
+} calyx_test;
+
+/* Stores at most `most` tests; returns how many there are. A filter of bits has
+ * the key if all bits of any part pass; a table if any test passes; a static
+ * filter if all sums pass. Takes microseconds. */
+CALYX_API size_t calyx_explain(const calyx_filter *f, const void *key,
+                               size_t size, calyx_test *tests, size_t most);
+
 /* ---- A file read in pieces ----------------------------------------------- */
 
 /*

@@ -149,6 +149,26 @@ static void insert(uint8_t *line, uint32_t width, uint32_t code, uint64_t end,
 
 static const struct kernel bucket_scalar = BUCKET_KERNEL(CPU_SCALAR);
 
+struct table_answer table_answer_of(const struct bucket_table *t,
+                                    uint64_t hash) {
+    const struct bucket_scale scale = scale_of(t, stage_of(t), hash);
+    const struct bucket_place at = place_of(t, scale, hash);
+    const uint8_t *const line = bucket_line(&at);
+    const uint32_t stop = at.varies & 1; /* codes end in a stop bit */
+    const bool may_be = may_be_spilled(line, t->width, at.want);
+    return (struct table_answer){
+        .bucket = at.index,
+        .buckets = at.blocks,
+        .slots =
+            scan_bucket(line, t->width, at.want, at.varies, STEPS.scans).hits,
+        .segment = segment_of(scale64(hash, scale.units)),
+        .code = at.want >> stop,
+        .bits = t->width - stop,
+        .may_be_spilled = may_be,
+        .is_spilled = may_be && has_spilled(t, &at, line),
+    };
+}
+
 /* ---- Count, room, rate --------------------------------------------------- */
 
 static uint32_t count(const uint8_t *body, const struct shape *shape,

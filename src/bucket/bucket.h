@@ -391,6 +391,17 @@ double bucket_growing_room(uint64_t blocks, uint32_t width);
  * bits, as many entries as it has room for. */
 uint64_t first_room(const struct shape *first);
 
+/* What a lookup finds: slots of the bucket that match the code. If none does,
+ * and the bucket has spilled codes of its class, an entry may match. */
+struct table_answer {
+    uint64_t bucket, buckets; /* the number, of all of the segment */
+    uint64_t slots;
+    uint32_t segment, code, bits;
+    bool may_be_spilled, is_spilled;
+};
+struct table_answer table_answer_of(const struct bucket_table *t,
+                                    uint64_t hash);
+
 /* The same line, that another thread may be writing to. */
 void copy_line(uint8_t *to, const uint8_t *line);
 

@@ -24,19 +24,44 @@
 
 /* ---- Lookup -------------------------------------------------------------- */
 
-/* Do the equations hold, given the words of the first group? */
+/* Result bit i: what the rows sum up to, given the words of the first group. */
+ALWAYS_INLINE uint32_t sum_of(const uint8_t *words, uint32_t count, uint32_t i,
+                              uint64_t coefficients) {
+    uint64_t rows = 0;
+    for (uint32_t j = 0; j < SPAN_GROUPS; j++)
+        rows |= (uint64_t)load16(words + 2 * (j * count + i)) << GROUP_ROWS * j;
+    return (uint32_t)__builtin_parityll(rows & coefficients);
+}
+
+/* Do the equations hold? */
 static bool holds(const uint8_t *words, uint32_t count, uint64_t mixed) {
     const uint64_t coefficients = ribbon_coefficients(mixed);
     const uint32_t result = ribbon_result(mixed);
-    for (uint32_t i = 0; i < count; i++) {
-        uint64_t rows = 0;
-        for (uint32_t j = 0; j < SPAN_GROUPS; j++)
-            rows |= (uint64_t)load16(words + 2 * (j * count + i))
-                    << GROUP_ROWS * j;
-        const int sum = __builtin_parityll(rows & coefficients);
-        if (sum != (int)(result >> result_place(i) & 1)) return false;
-    }
+    for (uint32_t i = 0; i < count; i++)
+        if (sum_of(words, count, i, coefficients) !=
+            (result >> result_place(i) & 1))
+            return false;
     return true;
+}
+
+struct layer_equations ribbon_equations(const uint8_t *body,
+                                        const struct shape *shape,
+                                        uint64_t hash) {
+    const uint64_t group = group_of(hash, shape), mixed = ribbon_mix(hash);
+    const uint64_t first = first_group(group, shape);
+    const uint8_t *const words = body + words_at(first, shape);
+    struct layer_equations is = {
+        .group = group,
+        .first_row = first * GROUP_ROWS,
+        .rows = ribbon_coefficients(mixed),
+        .count = words_of(group, shape),
+        .is_bumped = is_bumped(body + flags_at(group, shape), group),
+    };
+    for (uint32_t i = 0; i < is.count; i++) {
+        is.sums |= sum_of(words, is.count, i, is.rows) << i;
+        is.wanted |= (ribbon_result(mixed) >> result_place(i) & 1) << i;
+    }
+    return is;
 }
 
 static enum layer_answer ribbon_scalar_has_in_layer(const uint8_t *body,

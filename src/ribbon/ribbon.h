@@ -136,6 +136,17 @@ ALWAYS_INLINE enum layer_answer layer_answer(bool bumped, bool holds) {
 /* Bytes of a body. */
 uint64_t ribbon_bytes(const struct shape *shape);
 
+/* What a lookup in a layer tests: of `count` columns, the bits in these rows
+ * from first_row on sum up to `sums`, modulo 2, and must to `wanted`. */
+struct layer_equations {
+    uint64_t group, first_row, rows;
+    uint32_t count, sums, wanted;
+    bool is_bumped;
+};
+
+struct layer_equations ribbon_equations(const uint8_t *body,
+                                        const struct shape *shape,
+                                        uint64_t hash);
 bool ribbon_is_bumped_in_copies(const struct shape *shape, uint64_t hash,
                                 const uint8_t *copies);
 

@@ -1,0 +1,142 @@
+/*
+ * What a lookup tests, for people. It must not be fast: the bits of a Bloom
+ * filter are found by asking the kind. In copies of the lines that a lookup
+ * reads, with all bits set, one bit is cleared at a time: if the answer becomes
+ * no, the lookup tests that bit. So this holds for any kind, and cannot differ
+ * from what lookups do.
+ */
+#include <string.h>
+
+#include "engine/table_engine.h"
+#include "ribbon/ribbon.h"
+
+enum { LINE = 64, LINES_MOST = 64 };
+
+/* The first `most` of n tests. */
+struct test_list {
+    calyx_test *tests;
+    size_t n, most;
+};
+
+static void list_test(struct test_list *list, calyx_test test) {
+    if (list->n < list->most) list->tests[list->n] = test;
+    list->n++;
+}
+
+struct line_copies {
+    _Alignas(64) uint8_t bytes[LINES_MOST * LINE];
+};
+
+static void explain_part(const calyx_filter *f, const struct part *p,
+                         uint32_t number, uint64_t hash,
+                         struct test_list *list) {
+    struct line_copies copies;
+    uint64_t at[LINES_MOST];
+    const size_t lines = kind_offsets(f->kind, &p->shape, hash, at);
+    memset(copies.bytes, 0xFF, lines * LINE);
+    for (size_t i = 0; i < 8 * LINE * lines; i++) {
+        uint8_t *const byte = copies.bytes + i / 8;
+        *byte ^= (uint8_t)(1 << i % 8);
+        const bool is_tested =
+            !kind_has_in_copies(f->kind, &p->shape, hash, copies.bytes);
+        *byte = 0xFF;
+        if (!is_tested) continue;
+        const uint64_t line = at[i / (8 * LINE)] / LINE;
+        const uint64_t bit = 8 * LINE * line + i % (8 * LINE);
+        list_test(list,
+                  (calyx_test){.type = CALYX_TEST_BIT,
+                               .part = number,
+                               .block = bit / f->kind->block_bits,
+                               .blocks = p->shape.blocks,
+                               .at = bit,
+                               .passes = p->body[bit / 8] >> bit % 8 & 1});
+    }
+}
+
+static void explain_bits(const calyx_filter *f, uint64_t hash,
+                         struct test_list *list) {
+    uint32_t number = 0;
+    for (const struct part *p = newest_of(f)->older; p; p = p->older) number++;
+    for (const struct part *p = newest_of(f); p; p = p->older)
+        explain_part(f, p, number--, hash, list);
+}
+
+#if CALYX_NO_RIBBON
+static void explain_layers(const calyx_filter *f, uint64_t hash,
+                           struct test_list *list) {
+    (void)f, (void)hash, (void)list; /* no filter has layers */
+}
+#else
+static void explain_layers(const calyx_filter *f, uint64_t hash,
+                           struct test_list *list) {
+    uint32_t number = 0;
+    for (const struct part *p = f->first_layer; p; p = p->next_layer) {
+        const struct layer_equations is =
+            ribbon_equations(p->body, &p->shape, hash);
+        list_test(list, (calyx_test){.type = CALYX_TEST_BUMPED,
+                                     .part = number,
+                                     .block = is.group,
+                                     .blocks = p->shape.blocks,
+                                     .passes = is.is_bumped});
+        for (uint32_t i = 0; i < is.count && !is.is_bumped; i++)
+            list_test(list, (calyx_test){
+                                .type = CALYX_TEST_SUM,
+                                .part = number,
+                                .block = is.group,
+                                .blocks = p->shape.blocks,
+                                .at = is.first_row,
+                                .value = is.rows,
+                                .number = i,
+                                .wanted = is.wanted >> i & 1,
+                                .passes = !((is.sums ^ is.wanted) >> i & 1)});
+        if (!is.is_bumped) return;
+        hash = ribbon_next_hash(hash);
+        number++;
+    }
+}
+#endif
+
+#if CALYX_NO_BUCKET
+static void explain_table(const calyx_filter *f, uint64_t hash,
+                          struct test_list *list) {
+    (void)f, (void)hash, (void)list; /* no filter has a table */
+}
+#else
+static void explain_table(const calyx_filter *f, uint64_t hash,
+                          struct test_list *list) {
+    const struct table_answer is = table_answer_of(&f->table->t, hash);
+    calyx_test test = {
+        .type = CALYX_TEST_CODE,
+        .part = is.segment,
+        .block = is.bucket,
+        .blocks = is.buckets,
+        .at = is.slots ? (uint64_t)__builtin_ctzll(is.slots) : 0,
+        .value = is.code,
+        .number = is.bits,
+        .passes = is.slots != 0,
+    };
+    list_test(list, test);
+    if (test.passes || !is.may_be_spilled) return;
+    test.type = CALYX_TEST_SPILLED;
+    test.passes = is.is_spilled;
+    list_test(list, test);
+}
+#endif
+
+/* Not in struct engine: so programs that do not call it, such as the page, do
+ * not carry it along. */
+size_t calyx_explain(const calyx_filter *f, const void *key, size_t size,
+                     calyx_test *tests, size_t most) {
+    struct test_list list = {.tests = tests, .most = most};
+    const uint64_t hash = calyx_hash(f, key, size);
+    f->calls->has(f, hash); /* compares checksums, if need be */
+    lock_whole(f);
+    if (is_static(f))
+        explain_layers(f, hash, &list);
+    else if (f->kind->segments)
+        explain_table(f, hash, &list);
+    else
+        explain_bits(f, hash, &list);
+    unlock_whole(f);
+    return list.n;
+}
