@@ -151,7 +151,15 @@ web:
 	@dev/install-packages web
 	@web/build build/web $(SITE)
 
-web-serve: web
+# Not again unless one of its sources is newer.
+ifneq ($(filter web-serve,$(MAKECMDGOALS)),)
+.DELETE_ON_ERROR:
+build/web/site/index.html: $(shell find web node src include -type f)
+	@echo "building the page, which takes a minute" >&2
+	@$(MAKE) --no-print-directory web
+endif
+
+web-serve: build/web/site/index.html
 	@python3 -m http.server --directory build/web/site --bind localhost $(PORT)
 
 # The npm package, build/npm/calyx-VERSION.tgz.

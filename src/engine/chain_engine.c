@@ -373,7 +373,9 @@ void describe_parts(const calyx_filter *f, const uint64_t *counts,
         bits += kind_bits(f->kind, &p->shape);
         const double keys = keys_for_bits(f->kind, &p->shape, here);
         info->distinct += keys;
-        certainly_not *= 1 - expected_rate(f->kind, &p->shape, keys);
+        const bool has_all = here == kind_bits(f->kind, &p->shape);
+        certainly_not *=
+            has_all ? 0 : 1 - expected_rate(f->kind, &p->shape, keys);
     }
     info->fpr_now = 1 - certainly_not;
     info->fill = (double)set / (double)bits;

@@ -31,6 +31,25 @@ load common
     says "hash      siphash, with a secret key"
 }
 
+@test "info says what a filter of few keys, of one false positive and of all keys holds" {
+    printf '%s\n' hello world bloom filter |
+        "$CALYX" build --bits 1000 --probes 7 --kind flat -o four.calyx
+    run_calyx info four.calyx
+    says "keys      4 of 4"
+    says "distinct  about 4, judged by the bits"
+    "$CALYX" build --all -o all.calyx
+    run_calyx info all.calyx
+    says "keys      all there are: every bit is set"
+    says "rate      100 % now"
+    ! grep -Eq 'distinct|note' out
+    "$CALYX" allow all.calyx <<<rose
+    run_calyx info all.calyx
+    says "allowed   1 key is known not to be in it"
+    "$CALYX" allow all.calyx <<<iris
+    run_calyx info all.calyx
+    says "allowed   2 keys are known not to be in it"
+}
+
 @test "info --json is valid, one object for each file, in order" {
     seq 10 | "$CALYX" build -n 100 -o a
     seq 20 | "$CALYX" build --kind counting -n 200 -o b

@@ -236,6 +236,16 @@ made_as_planned() {
     jq -e '[.kinds[].kind] == $ARGS.positional' --args $(kinds) <out
 }
 
+@test "each kind of the picture has a style and a colour of its own" {
+    run_calyx plan -n 1e6 -p 1% --plot all.svg
+    is_status 0
+    styles=$(grep -o 'class="curve k[0-9]*"' all.svg | sort -u | wc -l)
+    [ "$styles" = "$(kinds | wc -w)" ]
+    for style in $(grep -o 'curve k[0-9]*' all.svg | sort -u | grep -o 'k[0-9]*$'); do
+        grep -q "\.$style { stroke: #" all.svg
+    done
+}
+
 @test "the picture is whole: three panels, every kind, axes, light and dark" {
     run_calyx plan -n 1e9 -p 1% --plot plot.svg
     is_status 0

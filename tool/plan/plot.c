@@ -159,7 +159,8 @@ static double share_of_bits(const calyx_info *is) {
 }
 
 static void style_of(int kind, char *style) {
-    snprintf(style, TEXT_SIZE, "curve k%d", kind % 6);
+    enum { STYLES = 8 };
+    snprintf(style, TEXT_SIZE, "curve k%d", kind % STYLES);
 }
 
 static void draw_probes(const struct panel *p, const struct plan *plan) {
@@ -300,13 +301,13 @@ static void draw_legend(const struct plan *plan, struct output *to) {
 
 /* Plain colours, not variables, since not every program that shows SVG knows
  * those; and the dark ones again for browsers that support that preference. */
-#define COLOURS(page, ink, faint, mid, k0, k1, k2, k3, k4, k5)               \
+#define COLOURS(page, ink, faint, mid, k0, k1, k2, k3, k4, k5, k6, k7)       \
     "text { fill: " ink "; } .tick, .small { fill: " mid "; }\n"             \
     ".page { fill: " page "; } .grid { stroke: " faint "; }\n"               \
     ".promise, .probes { stroke: " mid "; }\n"                               \
     ".k0 { stroke: " k0 "; } .k1 { stroke: " k1 "; } .k2 { stroke: " k2      \
     "; }\n.k3 { stroke: " k3 "; } .k4 { stroke: " k4 "; } .k5 { stroke: " k5 \
-    "; }\n"
+    "; }\n.k6 { stroke: " k6 "; } .k7 { stroke: " k7 "; }\n"
 
 static const char style_sheet[] =
     "<style>\n"
@@ -319,13 +320,15 @@ static const char style_sheet[] =
     ".curve { fill: none; stroke-width: 2.2; }\n"
     "circle.curve { stroke-dasharray: none; }\n"
     ".k2 { stroke-dasharray: 9 3; } .k3 { stroke-dasharray: 3 3; }\n"
-    ".k4 { stroke-dasharray: 10 3 2 3; }\n" COLOURS(
+    ".k4 { stroke-dasharray: 10 3 2 3; } .k6 { stroke-dasharray: 14 4; }\n"
+    ".k7 { stroke-dasharray: 6 2 1 2; }\n" COLOURS(
         "#ffffff", "#1f2328", "#d8dee4", "#5f6872", "#0072b2", "#c2410c",
-        "#047857", "#9d2f8f", "#8a6d00",
-        "#4b5563") "@media (prefers-color-scheme: dark) "
+        "#047857", "#9d2f8f", "#8a6d00", "#4b5563", "#b3123f",
+        "#4338ca") "@media (prefers-color-scheme: dark) "
                    "{\n" COLOURS("#16191d", "#e6edf3", "#343a42", "#9aa4af",
                                  "#5db7f0", "#ff9d5c", "#4fd6a4", "#e58fd8",
-                                 "#e6cc4d", "#b6c0cc") "}\n</style>\n";
+                                 "#e6cc4d", "#b6c0cc", "#ff8fa8",
+                                 "#a5b4ff") "}\n</style>\n";
 
 void plot_plan(const struct plan *plan, struct output *to) {
     write_text(to,

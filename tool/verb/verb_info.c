@@ -24,11 +24,16 @@ static void print_text(const char *name, const char *text) {
     printf("\n");
 }
 
+/* As in the universal set of 'calyx build --all'. */
+static bool has_all_keys(const calyx_info *is) {
+    return is->can & CALYX_CAN_INTERSECT && is->fill >= 1;
+}
+
 /* Bits by chance: at capacity half of all filters seem to hold a few keys more,
  * by about the square root of their number. */
 static bool is_overfull(const calyx_info *is) {
     const double capacity = (double)is->capacity;
-    return is->fpr_now > is->fpr &&
+    return is->fpr_now > is->fpr && !has_all_keys(is) &&
            (is->items > is->capacity ||
             is->distinct > capacity + 4 * sqrt(capacity));
 }
@@ -49,16 +54,21 @@ static void print_info(const char *name, const struct shown_filter *shown) {
         printf(", grows by %g: %u part%s so far", is->growth, is->parts,
                is->parts == 1 ? "" : "s");
     printf("%s\n", is->strict ? ", strict: no key past its capacity" : "");
-    printf("  keys      %s of %s", count_text(is->items, a),
-           count_text(is->capacity, b));
+    printf("  keys      ");
+    if (has_all_keys(is))
+        printf("all there are: every bit is set");
+    else
+        printf("%s of %s", count_text(is->items, a),
+               count_text(is->capacity, b));
     if (is->grows_to)
         printf("; keeps its rate up to %s", count_text(is->grows_to, a));
     printf("\n");
     if (shown->lacks_bits) {
         printf("  rate      %s promised\n", rate_text(is->fpr, b));
     } else {
-        printf("  distinct  about %s, judged by the bits\n",
-               count_text((uint64_t)is->distinct, a));
+        if (!has_all_keys(is))
+            printf("  distinct  about %s, judged by the bits\n",
+                   count_text((uint64_t)round(is->distinct), a));
         printf("  rate      %s now, %s promised\n", rate_text(is->fpr_now, a),
                rate_text(is->fpr, b));
     }
@@ -78,8 +88,8 @@ static void print_info(const char *name, const struct shown_filter *shown) {
         printf("  hash      %s, seed %llu\n", is->hash,
                (unsigned long long)is->seed);
     if (is->allowed)
-        printf("  allowed   %s keys are known not to be in it\n",
-               count_text(is->allowed, a));
+        printf("  allowed   %s key%s known not to be in it\n",
+               count_text(is->allowed, a), is->allowed == 1 ? " is" : "s are");
     if (shown->keyed_by && *shown->keyed_by)
         print_text("keyed by", shown->keyed_by);
     if (*shown->comment) print_text("comment", shown->comment);
@@ -105,7 +115,7 @@ static void print_foreign(const char *name, const struct foreign_file *f) {
                count_text(is.capacity, b));
     if (is.distinct > 0)
         printf("  distinct  about %s, judged by the bits\n",
-               count_text((uint64_t)is.distinct, a));
+               count_text((uint64_t)round(is.distinct), a));
     printf("  rate      %s now", rate_text(is.rate_now, a));
     if (is.rate > 0) printf(", %s promised", rate_text(is.rate, b));
     printf("\n");
