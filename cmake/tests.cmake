@@ -393,11 +393,19 @@ add_test(NAME node.package COMMAND ${PROJECT_SOURCE_DIR}/test/node/run ${npm})
 set_tests_properties(node.package PROPERTIES FIXTURES_REQUIRED npm
     SKIP_RETURN_CODE 77 ENVIRONMENT "CALYX=$<TARGET_FILE:calyx-command>")
 
-# ---- The README's translation has its commands and figures; links have ends ---
+# ---- Translations have the commands and figures of the original; links have ends
 
 add_test(NAME docs.readme COMMAND ${PYTHON3}
     ${PROJECT_SOURCE_DIR}/test/docs/readme.py
     ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/README.zh-CN.md)
+foreach(page doc/MATH examples/cache-guard/README examples/nightly-whitelist/README
+        examples/buckets/README)
+    string(REGEX REPLACE "/README$" "" name ${page})
+    get_filename_component(name ${name} NAME)
+    add_test(NAME docs.translation.${name} COMMAND ${PYTHON3}
+        ${PROJECT_SOURCE_DIR}/test/docs/readme.py
+        ${PROJECT_SOURCE_DIR}/${page}.md ${PROJECT_SOURCE_DIR}/${page}.zh-CN.md)
+endforeach()
 add_test(NAME docs.paths COMMAND ${PYTHON3}
     ${PROJECT_SOURCE_DIR}/test/docs/paths.py ${PROJECT_SOURCE_DIR})
 add_test(NAME docs.plans COMMAND ${PYTHON3}

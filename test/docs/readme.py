@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""A translation of the README matches the original: the same commands and
-programs, the same number of rows and sections, and in each row and section every
-figure and every `code word` of the original.
+"""A translation of a page matches the original: the same commands and programs,
+the same number of rows and sections, and in each row and section every figure and
+every `code word` of the original. Its links lead to translations, or say that the
+page behind them is in English.
 
     readme.py README.md README.zh-CN.md...
 """
@@ -84,10 +85,31 @@ def differences(original, translation):
                     yield f"{one} is not in the original of: {title}"
 
 
+def page_at(path):
+    """The page that a link leads to, if it leads to one."""
+    page = path / "README.md" if path.is_dir() else path
+    return page if page.suffix == ".md" and page.exists() else None
+
+
+def wrong_links(original, other):
+    """Links of a translation to pages in English, and to those that have one."""
+    ending = other.name[other.name.index("."):]
+    for target, note in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)(（英文)?",
+                                   other.read_text()):
+        page = page_at((other.parent / target).resolve())
+        if not page or page == original.resolve() or page.name.endswith(ending):
+            continue
+        if page.with_name(page.stem + ending).exists():
+            yield f"{target} has a translation: link to it"
+        elif not note:
+            yield f"{target} is in English: write （英文） behind the link"
+
+
 def main():
     first, *others = [Path(name) for name in sys.argv[1:]]
     wrong = [f"{other}: {line}" for other in others
-             for line in differences(first.read_text(), other.read_text())]
+             for line in [*differences(first.read_text(), other.read_text()),
+                          *wrong_links(first, other)]]
     if wrong:
         print(*dict.fromkeys(wrong), sep="\n")
     sys.exit(bool(wrong))
