@@ -211,11 +211,18 @@ static size_t has_in_parts(const calyx_filter *f, const struct part *p,
     return count_true(found, n);
 }
 
-static size_t has_batch(const calyx_filter *f, struct batch batch,
-                        bool *found) {
-    const struct part *const p = newest_of(f);
-    if (p->older) return has_in_parts(f, p, batch.hashes, batch.n, found);
+/* Query the part that was the only one when the lookup began, whatever other
+ * threads add meanwhile: if the kernel hashes the keys, there are no hashes to
+ * query other parts with. */
+static size_t has_batch_in_first(const calyx_filter *f, struct batch batch,
+                                 bool *found) {
+    const struct part *const p = first_part(f);
     return f->kernel->has_batch(p->body, &p->shape, batch, found);
+}
+
+static size_t has_batch_in_all(const calyx_filter *f, struct batch batch,
+                               bool *found) {
+    return has_in_parts(f, newest_of(f), batch.hashes, batch.n, found);
 }
 
 /*
@@ -236,7 +243,7 @@ _Static_assert(SORTED_MAX <= UINT16_MAX, "places are numbers of 16 bits");
 
 static bool is_sorting_faster(const calyx_filter *f, const struct part *p,
                               size_t n) {
-    if (!p->older || !f->kernel->has_in_any || n < SORTED_LEAST) return false;
+    if (!f->kernel->has_in_any || n < SORTED_LEAST) return false;
     uint64_t bytes = 0;
     for (; p; p = p->older) bytes += bits_bytes(f->kind, &p->shape);
     return bytes >= SORTED_LEAST_BYTES;
@@ -278,9 +285,12 @@ static NOINLINE size_t has_sorted(const calyx_filter *f, const struct part *p,
 static size_t chain_has_many(const calyx_filter *f, const struct key_list *keys,
                              bool *found) {
     const struct part *const p = newest_of(f);
-    if (is_sorting_faster(f, p, keys->n)) return has_sorted(f, p, keys, found);
-    return has_in_batches(f, keys, found, has_batch,
-                          !p->older && should_kernel_hash(f, p, keys));
+    if (!p->older)
+        return has_in_batches(f, keys, found, has_batch_in_first,
+                              should_kernel_hash(f, p, keys));
+    return is_sorting_faster(f, p, keys->n)
+               ? has_sorted(f, p, keys, found)
+               : has_in_batches(f, keys, found, has_batch_in_all, false);
 }
 
 /* ---- Add many ------------------------------------------------------------ */

@@ -232,6 +232,51 @@ static void a_large_filter_of_one_part_answers_batches_like_single_lookups(
     }
 }
 
+/* A kernel that lets a filter grow within its first batch, as another thread
+ * may. */
+static struct {
+    const struct kernel *kernel;
+    calyx_filter *f; /* NULL: it has grown */
+} growing;
+
+static size_t grow_and_look(const uint8_t *body, const struct shape *shape,
+                            struct batch batch, bool *found) {
+    calyx_filter *const f = growing.f;
+    growing.f = NULL;
+    if (f) {
+        f->newest->items = f->newest->capacity;
+        assert_ok(calyx_add_u64(f, ABSENT, NULL));
+        assert_int_equal(info_of(f).parts, 2);
+    }
+    return growing.kernel->has_batch(body, shape, batch, found);
+}
+
+/* The kernel hashes numbers on its way: also those after the first batch, which
+ * has absent keys alone. */
+static void a_lookup_finds_all_keys_while_the_filter_grows(void **state) {
+    (void)state;
+    enum { KEYS = 3 * BATCH_MAX, LARGE = 16 << 20 };
+    uint64_t numbers[KEYS];
+    bool found[KEYS];
+    for (size_t i = 0; i < KEYS; i++)
+        numbers[i] = i < BATCH_MAX ? ABSENT + 1 + i : i;
+    calyx_filter *f =
+        make_filter((calyx_options){.capacity = 20000000, .growth = 2});
+    assert_true(info_of(f).bytes >= LARGE);
+    add_in_batches(f, BATCH_MAX, KEYS);
+
+    struct kernel kernel = *f->kernel;
+    kernel.has_batch = grow_and_look;
+    growing.kernel = f->kernel, growing.f = f;
+    f->kernel = &kernel;
+    calyx_has_many_u64(f, numbers, KEYS, found);
+    f->kernel = growing.kernel;
+
+    assert_null(growing.f);
+    for (size_t i = BATCH_MAX; i < KEYS; i++) assert_true(found[i]);
+    calyx_free(f);
+}
+
 /* Known keys are not new: they take no room. */
 static void adding_the_same_keys_again_does_not_grow(void **state) {
     (void)state;
@@ -779,6 +824,7 @@ int main(void) {
             a_grown_filter_with_large_parts_answers_like_single_lookups),
         cmocka_unit_test(
             a_large_filter_of_one_part_answers_batches_like_single_lookups),
+        cmocka_unit_test(a_lookup_finds_all_keys_while_the_filter_grows),
         cmocka_unit_test(adding_the_same_keys_again_does_not_grow),
         cmocka_unit_test(known_keys_leave_every_byte_of_a_growing_table),
         cmocka_unit_test(removing_old_keys_takes_nothing_from_newer_ones),
