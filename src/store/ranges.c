@@ -136,27 +136,30 @@ static bool matches(const calyx_filter *f, uint64_t number) {
     }
 }
 
-/* By default the system reads megabytes around each byte that is used. */
-enum reading { ONE_RANGE, FEW_RANGES, ALL_RANGES };
+/* By default the system reads megabytes around each byte that is used. After a
+ * pass over all ranges it must forget the pass: what is read in sequence is the
+ * first to leave memory. */
+enum expected_reads { ONE_RANGE, FEW_RANGES, ALL_RANGES, ANY_BYTES };
 
 static void advise(const struct image *image, struct byte_range place,
-                   enum reading reading) {
+                   enum expected_reads reads) {
 #if CALYX_NO_FILES
-    (void)image, (void)place, (void)reading;
+    (void)image, (void)place, (void)reads;
 #else
     static const int advice[] = {
         [ONE_RANGE] = MADV_WILLNEED,
         [FEW_RANGES] = MADV_RANDOM,
         [ALL_RANGES] = MADV_SEQUENTIAL,
+        [ANY_BYTES] = MADV_NORMAL,
     };
     if (image->is_mapped)
-        madvise(image->base + place.at, place.size, advice[reading]);
+        madvise(image->base + place.at, place.size, advice[reads]);
 #endif
 }
 
-static void advise_all(const struct image *image, enum reading reading) {
+static void advise_all(const struct image *image, enum expected_reads reads) {
     const struct byte_range all = {0, (size_t)image->d.layout.file_bytes};
-    advise(image, all, reading);
+    advise(image, all, reads);
 }
 
 void expect_few_reads(struct image *image) {
@@ -192,18 +195,27 @@ calyx_status verify_all_ranges(const calyx_filter *f, calyx_error *why) {
         } else {
             change_state(image, i, RANGE_UNVERIFIED, RANGE_INTACT);
         }
+    advise_all(image, ANY_BYTES);
     return bad == UINT64_MAX ? CALYX_OK
                              : fail_range(why, range_at(image, bad).at);
 }
 
 /* ---- For the filter ------------------------------------------------------ */
 
-static bool is_part_intact(const calyx_filter *f, const struct part *p) {
-    const uint64_t n = ranges_of(body_bytes(f->kind, &p->shape));
+static bool verify_ranges(const calyx_filter *f, uint64_t from, uint64_t n) {
+    const struct image *const image = image_of(f);
+    const bool reads =
+        __atomic_load_n(&image->lent.unverified, __ATOMIC_RELAXED) > 0;
     bool sound = true;
-    advise_all(image_of(f), ALL_RANGES);
-    for (uint64_t i = 0; i < n; i++) sound &= verify_range(f, p->range + i);
+    if (reads) advise_all(image, ALL_RANGES);
+    for (uint64_t i = 0; i < n; i++) sound &= verify_range(f, from + i);
+    if (reads) advise_all(image, ANY_BYTES);
     return sound;
+}
+
+static bool is_part_intact(const calyx_filter *f, const struct part *p) {
+    return verify_ranges(f, p->range,
+                         ranges_of(body_bytes(f->kind, &p->shape)));
 }
 
 static bool is_intact(const calyx_filter *f, const struct part *p,
@@ -219,9 +231,7 @@ static bool is_intact(const calyx_filter *f, const struct part *p,
 static void verify_rest(const calyx_filter *f) {
     const struct image *image = image_of(f);
     if (__atomic_load_n(&image->lent.unverified, __ATOMIC_RELAXED) == 0) return;
-    const uint64_t n = number_of_ranges(image);
-    advise_all(image, ALL_RANGES);
-    for (uint64_t i = 0; i < n; i++) verify_range(f, i);
+    verify_ranges(f, 0, number_of_ranges(image));
 }
 
 /* ---- The number of keys -------------------------------------------------- */
