@@ -236,7 +236,8 @@ enum {
                           KiB of stack instead of 50 */
     BUCKET_BITS = 8,
     BUCKETS = 1 << BUCKET_BITS,
-    SORTED_LEAST = 1024,
+    SORTED_LEAST = BATCH_MAX + 1, /* no batch of `mapped`, whose frames are
+                                     large enough without */
     SORTED_LEAST_BYTES = 1 << 20
 };
 _Static_assert(SORTED_MAX <= UINT16_MAX, "places are numbers of 16 bits");

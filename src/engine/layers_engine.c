@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "base/compiler.h"
 #include "engine/engine.h"
 #include "engine/prefetch_hint.h"
 #include "kind/batch_loops.h"
@@ -104,11 +105,11 @@ static size_t has_in_first_layer(const calyx_filter *f, struct batch batch,
 
 /* What the first layer bumps, 4 % of the keys, waits until there is a batch of
  * it: a few at a time would wait for memory, and take twice as long. */
-static size_t layers_has_many(const calyx_filter *f,
-                              const struct key_list *keys, bool *found) {
+static NOINLINE size_t has_by(const calyx_filter *f,
+                              const struct key_list *keys, uint64_t *buffer,
+                              bool *found) {
     bool here[BATCH_MAX];
     struct bumped_list list;
-    uint64_t buffer[WINDOW_MOST];
     struct key_window w;
     size_t yes = 0;
     list.n = 0;
@@ -121,6 +122,19 @@ static size_t layers_has_many(const calyx_filter *f,
         advance_window(f, &w, n);
     }
     return yes + has_in_next_layers(f, &list, found);
+}
+
+static NOINLINE size_t has_hashed(const calyx_filter *f,
+                                  const struct key_list *keys, bool *found) {
+    uint64_t buffer[WINDOW_MOST];
+    return has_by(f, keys, buffer, found);
+}
+
+/* The batches of `mapped` are hashes: they need no second buffer. */
+static size_t layers_has_many(const calyx_filter *f,
+                              const struct key_list *keys, bool *found) {
+    return keys->hashes ? has_by(f, keys, NULL, found)
+                        : has_hashed(f, keys, found);
 }
 
 /* ---- Parts --------------------------------------------------------------- */

@@ -757,6 +757,46 @@ static void many_keys_take_60_kib_of_stack_at_most(void **state) {
         }
 }
 
+/* Lookups where a range is damaged: more frames are on the stack. */
+static void check_damaged(calyx_filter *f, size_t most) {
+    calyx_filter *view;
+    const size_t size = (size_t)calyx_encoded_size(f);
+    uint8_t *const bytes = aligned_alloc(64, size);
+    assert_non_null(bytes);
+    assert_ok(calyx_encode(f, bytes, size, NULL));
+    calyx_free(f);
+    bytes[size / 2] ^= 1;
+    assert_ok(calyx_view(bytes, size, NULL, &view, NULL));
+    assert_in_range(stack_taken_more(ask_many, view), 1, most);
+    assert_int_equal(calyx_health(view, NULL), CALYX_DAMAGED);
+    calyx_free(view);
+    free(bytes);
+}
+
+static void many_keys_take_as_little_stack_where_a_view_is_damaged(
+    void **state) {
+    (void)state;
+    if (SANITIZED) skip();
+    EACH_KIND(kind) {
+        calyx_filter *f = make_filter(
+            (calyx_options){.kind = *kind, .capacity = 1000, .growth = 2});
+        add_in_batches(f, 0, 1000000);
+        check_damaged(f, 60 << 10);
+    }
+    EACH_BUILT_KIND(kind) {
+        const calyx_builder_options want = {.filter = {.kind = *kind}};
+        calyx_builder *b;
+        calyx_filter *f;
+        assert_ok(calyx_builder_new(&want, &b, NULL));
+        for (uint64_t from = 0; from < 100000; from += AT_ONCE)
+            assert_ok(calyx_builder_add_many_u64(b, numbers_from(from), AT_ONCE,
+                                                 NULL));
+        assert_ok(calyx_builder_finish(b, &f, NULL));
+        calyx_builder_free(b);
+        check_damaged(f, (is_table(*kind) ? 60 : 40) << 10);
+    }
+}
+
 /* ---- The seed ------------------------------------------------------------ */
 
 static uint64_t seed_of(calyx_options want) {
@@ -835,6 +875,8 @@ int main(void) {
         cmocka_unit_test(a_batch_stops_where_a_strict_filter_is_full),
         cmocka_unit_test(a_strict_filter_has_room_again_after_clear),
         cmocka_unit_test(many_keys_take_60_kib_of_stack_at_most),
+        cmocka_unit_test(
+            many_keys_take_as_little_stack_where_a_view_is_damaged),
     };
     /* They plan, and have no kernel. */
     const struct CMUnitTest of_plans[] = {
