@@ -38,7 +38,7 @@
  * than it needs. As long as its codes have bits to spare it doubles as a whole:
  * the first bit of each code goes, and chooses one of two buckets. All entries
  * have the first 24 bits of a hash, before and after. So a small table takes
- * little memory, and nothing is lost by its doublings (filter/segments.c).
+ * little memory, and nothing is lost by its doublings (engine/table_engine.c).
  */
 #include "bucket/bucket.h"
 

@@ -579,10 +579,10 @@ static calyx_status listed_add_some(calyx_filter *f, struct key_window *w,
     return status;
 }
 
-static calyx_status listed_remove_some(calyx_filter *f, struct key_window *w,
-                                       bool *found, size_t *removed) {
+static calyx_status listed_remove_batch(calyx_filter *f, struct key_window *w,
+                                        bool *found, size_t *removed) {
     if (w->keys->hashes)
-        return unlisted_calls(f)->remove_some(f, w, found, removed);
+        return unlisted_calls(f)->remove_batch(f, w, found, removed);
     *removed = 0;
     for (size_t i = 0; i < w->batch.n; i++) {
         uint8_t room[sizeof(uint64_t)];
@@ -612,6 +612,6 @@ const struct calls listed_calls = {
     .of_keys = &calls_of_keys,
     .has_many = listed_has_many,
     .add_some = listed_add_some,
-    .remove_some = listed_remove_some,
+    .remove_batch = listed_remove_batch,
     .most_hashes = BATCH_MAX,
 };

@@ -351,8 +351,8 @@ static calyx_status chain_add_some(calyx_filter *f, struct key_window *w,
 
 /* A filter that has grown removes one by one: each key has a part of its own.
  */
-calyx_status remove_some_from_parts(calyx_filter *f, struct key_window *w,
-                                    bool *found, size_t *removed) {
+calyx_status remove_batch_from_parts(calyx_filter *f, struct key_window *w,
+                                     bool *found, size_t *removed) {
     struct part *const p = newest_of(f);
     const struct batch *const batch = &w->batch;
     if (!p->older) {
@@ -426,7 +426,7 @@ const struct engine chain_engine = {
             .count = count_in_parts,
             .has_many = chain_has_many,
             .add_some = chain_add_some,
-            .remove_some = remove_some_from_parts,
+            .remove_batch = remove_batch_from_parts,
             .most_hashes = BATCH_MAX,
         },
     .is_direct = true,

@@ -65,12 +65,14 @@ struct calls {
     /* Returns the number of keys that are there; `found` may be NULL. */
     size_t (*has_many)(const calyx_filter *f, const struct key_list *keys,
                        bool *found);
-    /* Add, or remove, the first hashes of a batch: at least one, if the call
-     * succeeds; *done becomes their number. `fresh` and `found` may be NULL. */
+    /* Add the first hashes of a batch: at least one, if the call succeeds;
+     * *done becomes their number. `fresh` may be NULL. */
     calyx_status (*add_some)(calyx_filter *f, struct key_window *w, bool *fresh,
                              size_t *done);
-    calyx_status (*remove_some)(calyx_filter *f, struct key_window *w,
-                                bool *found, size_t *removed);
+    /* Remove all hashes of a batch; *removed becomes the number of hashes that
+     * were there and did not stay. `found` may be NULL. */
+    calyx_status (*remove_batch)(calyx_filter *f, struct key_window *w,
+                                 bool *found, size_t *removed);
     size_t most_hashes; /* in a batch, where hashes are given */
 };
 
@@ -357,8 +359,8 @@ size_t bits_has_many(const calyx_filter *f, const struct key_list *keys,
 /* Of bits, striped and chains. */
 calyx_status remove_from_parts(calyx_filter *f, uint64_t hash,
                                enum removal *became);
-calyx_status remove_some_from_parts(calyx_filter *f, struct key_window *w,
-                                    bool *found, size_t *removed);
+calyx_status remove_batch_from_parts(calyx_filter *f, struct key_window *w,
+                                     bool *found, size_t *removed);
 uint32_t count_in_parts(const calyx_filter *f, uint64_t hash);
 bool are_parts_intact(const calyx_filter *f, uint64_t hash);
 void describe_parts(const calyx_filter *f, const uint64_t *counts,

@@ -108,8 +108,8 @@ static calyx_status mapped_add_some(calyx_filter *f, struct key_window *w,
     return marked == CALYX_OK ? add_first(f, w, n, fresh, done) : marked;
 }
 
-static calyx_status mapped_remove_some(calyx_filter *f, struct key_window *w,
-                                       bool *found, size_t *removed) {
+static calyx_status mapped_remove_batch(calyx_filter *f, struct key_window *w,
+                                        bool *found, size_t *removed) {
     (void)f, (void)w, (void)found, (void)removed;
     return CALYX_READ_ONLY;
 }
@@ -121,7 +121,7 @@ const struct calls mapped_calls = {
     .count = mapped_count,
     .has_many = mapped_has_many,
     .add_some = mapped_add_some,
-    .remove_some = mapped_remove_some,
+    .remove_batch = mapped_remove_batch,
     .most_hashes = BATCH_MAX,
 };
 

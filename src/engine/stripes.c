@@ -316,7 +316,7 @@ const struct engine striped_engine = {
             .count = count_in_parts,
             .has_many = bits_has_many,
             .add_some = striped_add_some,
-            .remove_some = remove_some_from_parts,
+            .remove_batch = remove_batch_from_parts,
             .most_hashes = STRIPE_BATCH_MAX,
         },
     .is_direct = true,

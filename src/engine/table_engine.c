@@ -776,8 +776,8 @@ static calyx_status table_remove(calyx_filter *f, uint64_t hash,
     return CALYX_OK;
 }
 
-static calyx_status table_remove_some(calyx_filter *f, struct key_window *w,
-                                      bool *found, size_t *removed) {
+static calyx_status table_remove_batch(calyx_filter *f, struct key_window *w,
+                                       bool *found, size_t *removed) {
     const struct batch *const batch = &w->batch;
     const size_t all = batch->n + batch->more;
     if (is_table_locked_here(f)) return CALYX_CANNOT;
@@ -1051,7 +1051,7 @@ const struct engine table_engine = {
             .count = table_count,
             .has_many = table_has_many,
             .add_some = table_add_some,
-            .remove_some = table_remove_some,
+            .remove_batch = table_remove_batch,
             .most_hashes = BATCH_MAX,
         },
     .is_intact = are_parts_intact,

@@ -69,7 +69,7 @@ static calyx_status remove_keys(calyx_filter *f, const struct key_list *keys,
         const size_t n = w.batch.n;
         size_t some = 0;
         status =
-            f->calls->remove_some(f, &w, found ? found + w.done : NULL, &some);
+            f->calls->remove_batch(f, &w, found ? found + w.done : NULL, &some);
         total += some;
         note_prefetched(&w.batch, n);
         advance_window(f, &w, n);

@@ -254,7 +254,8 @@ static calyx_status merge_keys(calyx_filter *f, const calyx_filter *other,
     }
     status = f->engine->merge_some(f, other, most, at, why);
     if (status != CALYX_OK) return status;
-    if (at->bits[0] == 0) drop_listed_of(f, other); /* it was the last */
+    /* 0: all buckets are merged, or none yet, as `f` is growing first. */
+    if (at->bits[0] == 0) drop_listed_of(f, other);
     return check_whole(other, why);
 }
 

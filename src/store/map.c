@@ -3,8 +3,8 @@
  *
  * Reading: the whole file is mapped. A file that is truncated loses its trailer
  * first, and then reads as zeros. The generation in the trailer is never 0, so
- * a lookup that would return "no" reads it again (single.c), and returns "yes"
- * if it is gone.
+ * a lookup that would return "no" reads it again (engine/mapped.c), and returns
+ * "yes" if it is gone.
  *
  * Writing: bits are only ever set. So any mixture of old and new sectors that a
  * crash leaves has all bits of the last calyx_sync. The trailer marks the file
