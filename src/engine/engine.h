@@ -204,7 +204,7 @@ struct calyx_filter {
 
 enum { HOT_BYTES = 64 };
 _Static_assert(offsetof(struct calyx_filter, kind) <= HOT_BYTES,
-               "a lookup reads one cache line of a filter");
+               "a lookup reads 64 bytes of a filter");
 
 static inline struct part *newest_of(const struct calyx_filter *f) {
     return __atomic_load_n(&f->newest, __ATOMIC_ACQUIRE);
