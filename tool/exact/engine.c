@@ -110,11 +110,11 @@ static void look_up(struct text_block *block, const struct key_batch *batch,
     l.keys[0] = (calyx_key){0};
     bool is_copy[BATCH_ROOM];
     choose_marked(e, batch, line, dropped, &l);
-    key_table_find(e->input.table, l.keys, l.hashes, l.count, l.stored);
+    key_table_find(e->input.keys, l.keys, l.hashes, l.count, l.stored);
     if (!e->rule->tallies) visit_stored(e, line, &l);
     for (size_t i = 0; i < l.count; i++) is_copy[i] = !l.stored[i];
     if (e->rule->inserts(e->file - 1))
-        key_table_copy(e->input.table, l.keys, l.count, l.stored);
+        key_table_copy(e->input.keys, l.keys, l.count, l.stored);
     for (size_t i = 0; i < l.count; i++) {
         const size_t at = l.index[i];
         struct candidate *const c = add_candidate(
@@ -239,11 +239,9 @@ struct engine *engine_start(const struct rule *rule, uint64_t memory,
     lane_open(&e->lanes[1], rule->marks ? NULL : rule->second, memory);
     e->input = (struct partition){
         .engine = e, .memory = memory, .direct = true, .hasher = key_hasher(0)};
-    if (!rule->marks) {
-        e->input.keys = partition_keys(rule, memory);
-        set_expect(e->input.keys, expected->lines);
-    }
-    partition_start(&e->input, 0, expected->bytes);
+    e->input.keys = key_table_new(tally_size(rule), rule->selects != NULL);
+    partition_start(&e->input, 0, keys_of_lines(rule, memory, expected->lines),
+                    expected->bytes);
     return e;
 }
 
@@ -302,22 +300,20 @@ unsigned engine_read_candidates(struct engine *e,
     e->starts = alloc_memory((count + 1) * sizeof *e->starts);
     memcpy(e->starts, found->starts, (count + 1) * sizeof *e->starts);
     e->passes = passes_for(e->rule, e->memory, &counts);
-    e->input.table =
-        key_table_new(found->keys / e->passes + found->keys / 64,
-                      memory_of_keys(e->rule, e->memory), tally_size(e->rule));
-    for (e->pass = 0;; e->pass++) {
+    for (e->pass = 0; e->pass < e->passes; e->pass++) {
+        if (e->pass) partition_end(&e->input);
+        partition_start(&e->input, 0,
+                        found->keys / e->passes + found->keys / 64,
+                        bytes / e->passes);
+        key_table_reserve(e->input.keys);
         read_pass(e, readings, count);
-        if (e->pass + 1 == e->passes) return e->passes;
-        partition_end(&e->input);
-        key_table_clear(e->input.table);
-        partition_start(&e->input, 0, bytes / e->passes);
     }
+    return e->passes;
 }
 
 struct figures engine_end(struct engine *e) {
     partition_end(&e->input);
-    set_free(e->input.keys);
-    key_table_free(e->input.table);
+    key_table_free(e->input.keys);
     calyx_free(e->input.hasher);
     run_pending(e);
     for (int i = 0; i < 2; i++) lane_close(&e->lanes[i]);

@@ -6,7 +6,6 @@
 
 #include "exact/engine.h"
 #include "exact/key_table.h"
-#include "exact/set.h"
 #include "exact/spill.h"
 
 enum {
@@ -46,9 +45,8 @@ void lane_close(struct lane *lane);
 struct partition {
     struct engine *engine;
     uint64_t memory;
-    struct key_set *keys;    /* or, for candidates of the input: */
-    struct key_table *table; /* NULL otherwise */
-    unsigned level;          /* 0 for the input; each spill adds 1 */
+    struct key_table *keys;
+    unsigned level; /* 0 for the input; each spill adds 1 */
     calyx_filter *hasher;
     calyx_filter *spilled_keys; /* a filter of them; NULL if not needed */
     bool full;                  /* records are spilled */
@@ -84,12 +82,10 @@ struct engine {
     size_t pending_count, busy; /* busy: partitions being processed */
 };
 
-/* An empty set for the keys of a partition. */
-struct key_set *partition_keys(const struct rule *rule, uint64_t memory);
-
-/* `expected`: bytes. */
-void partition_start(struct partition *partition, unsigned level,
-                     uint64_t expected);
+/* With no keys, for about `keys` different ones in `bytes` of records; zeros if
+ * unknown. */
+void partition_start(struct partition *partition, unsigned level, uint64_t keys,
+                     uint64_t bytes);
 
 /* Process the next record, of this file. */
 void partition_visit(struct partition *partition, uint64_t hash,
@@ -110,12 +106,8 @@ void partition_visit_stored(struct partition *partition, struct tally *tally,
 enum { AHEAD_SLOT = 24, AHEAD_ENTRY = 10 };
 static inline void partition_prefetch(const struct partition *partition,
                                       uint64_t slot, uint64_t entry) {
-    if (partition->table) {
-        key_table_prefetch(partition->table, slot);
-        return;
-    }
-    set_prefetch_slot(partition->keys, slot);
-    set_prefetch_entry(partition->keys, entry);
+    key_table_prefetch(partition->keys, slot);
+    key_table_prefetch_key(partition->keys, entry);
 }
 
 /* Select lines, and queue the spills. */
@@ -129,6 +121,11 @@ void run_pending(struct engine *engine);
 uint64_t memory_of_keys(const struct rule *rule, uint64_t memory);
 uint64_t memory_of_spilled_keys(uint64_t memory);
 size_t memory_of_spill(uint64_t memory, unsigned spills);
+
+/* Keys to expect in this many lines: slots beyond an eighth of the memory must
+ * be earned, as many keys may be equal. */
+uint64_t keys_of_lines(const struct rule *rule, uint64_t memory,
+                       uint64_t lines);
 
 /* Of the payload of a key. */
 size_t tally_size(const struct rule *rule);

@@ -8,11 +8,18 @@
 #include <sys/statvfs.h>
 
 #include "exact/engine_internal.h"
+#include "exact/slot_table.h"
 
 /* ---- Shares of the memory ------------------------------------------------ */
 
 uint64_t memory_of_keys(const struct rule *rule, uint64_t memory) {
     return memory / 8 * (rule->absent ? 6 : 7);
+}
+
+uint64_t keys_of_lines(const struct rule *rule, uint64_t memory,
+                       uint64_t lines) {
+    const uint64_t most = memory_of_keys(rule, memory) / 96;
+    return lines < most ? lines : most;
 }
 
 size_t tally_size(const struct rule *rule) {
@@ -43,8 +50,9 @@ unsigned passes_for(const struct rule *rule, uint64_t memory,
                     const struct line_counts *counts) {
     const double size = (double)counts->bytes / (double)(counts->lines + 1);
     const uint64_t stored =
-        key_table_bytes(counts->keys, (uint64_t)(size * (double)counts->keys),
-                        tally_size(rule));
+        slot_table_bytes(counts->keys) +
+        (uint64_t)((size + stored_key_size(tally_size(rule))) *
+                   (double)counts->keys);
     const uint64_t passes = stored / memory_of_keys(rule, memory) + 1;
     if (passes > MOST_PASSES) return 1;
     const double left = 1 - 1 / (double)passes;
@@ -98,14 +106,15 @@ static double partition_spills(const struct rule *rule,
     const double buffer = (double)memory_of_spill(f->memory, spills);
     const uint64_t workers = level == 0 && thread_count() > 1 ? 2 : 1;
     const uint64_t memory = f->memory / workers;
-    const uint64_t entry =
-        sizeof(struct entry) + tally_size(rule) + (uint64_t)f->record + 1;
     const struct partition_forecast next = {
         .keys = left * f->keys / spills,
         .lines = left * f->lines / spills,
         .record = f->record,
         .memory = memory,
-        .capacity = (double)set_capacity(memory_of_keys(rule, memory), entry),
+        .capacity = (double)key_table_capacity(
+            keys_of_lines(rule, memory, (uint64_t)(left * f->lines / spills)),
+            memory_of_keys(rule, memory),
+            f->record - 3 + stored_key_size(tally_size(rule))),
         .expected = (uint64_t)(bytes / spills)};
     return written(bytes, spills, buffer) +
            spills * partition_spills(rule, &next, level + 1);
@@ -180,10 +189,9 @@ static struct forecast forecast_directly(const struct rule *rule,
     const double stored =
         counts->distinct_key_size +
         (rule->selects && counts->made_keys ? counts->distinct_size : 0);
-    const uint64_t entry =
-        sizeof(struct entry) + tally_size(rule) + (uint64_t)(stored + 3.5);
-    const double capacity =
-        (double)set_capacity(memory_of_keys(rule, memory), entry);
+    const double capacity = (double)key_table_capacity(
+        keys_of_lines(rule, memory, p->sum.lines), memory_of_keys(rule, memory),
+        stored + stored_key_size(tally_size(rule)));
     const double keys = counts->stored * (double)counts->distinct;
     if (keys <= capacity) return f;
     const double left = 1 - capacity / keys;

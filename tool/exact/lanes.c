@@ -2,8 +2,6 @@
  * Lines out: to an output directly, or to runs. A run is a spill of lines in
  * the order of their sequence numbers; a k-way merge prints them.
  */
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,14 +37,18 @@ static void put_text(struct lane *lane, const void *bytes, size_t size) {
     lane->size += size;
 }
 
+static void put_count(struct lane *lane, uint64_t count) {
+    char text[24], *at = text + sizeof text;
+    *--at = '\t';
+    do *--at = (char)('0' + count % 10);
+    while (count /= 10);
+    put_text(lane, at, (size_t)(text + sizeof text - at));
+}
+
 void lane_print(struct lane *lane, const calyx_key *line, uint64_t count) {
     const char end = record_end();
     lane->printed++;
-    if (count) {
-        char text[24];
-        put_text(lane, text,
-                 (size_t)snprintf(text, sizeof text, "%" PRIu64 "\t", count));
-    }
+    if (count) put_count(lane, count);
     put_text(lane, line->data, line->size);
     put_text(lane, &end, 1);
 }

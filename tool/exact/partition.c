@@ -5,14 +5,13 @@
 #include "exact/engine_internal.h"
 #include "exact/key_hash.h"
 
-struct key_set *partition_keys(const struct rule *rule, uint64_t memory) {
-    return set_new(memory_of_keys(rule, memory), tally_size(rule));
-}
-
-void partition_start(struct partition *p, unsigned level, uint64_t expected) {
+void partition_start(struct partition *p, unsigned level, uint64_t keys,
+                     uint64_t bytes) {
     p->level = level;
     p->full = false;
-    p->spill_count = spills_for(p->engine->rule, p->memory, expected);
+    key_table_start(p->keys, p->hasher, keys,
+                    memory_of_keys(p->engine->rule, p->memory));
+    p->spill_count = spills_for(p->engine->rule, p->memory, bytes);
 }
 
 /* ---- Records ------------------------------------------------------------- */
@@ -103,22 +102,22 @@ void partition_visit_stored(struct partition *p, struct tally *tally,
 void partition_visit(struct partition *p, uint64_t hash, const struct record *r,
                      uint64_t file) {
     const struct rule *const rule = p->engine->rule;
-    struct entry *e = set_find(p->keys, &r->key, hash);
-    const bool fresh = !e;
-    if (!e && !rule->inserts(file)) {
+    struct stored_key *stored = key_table_find_one(p->keys, &r->key, hash);
+    const bool fresh = !stored;
+    if (!stored && !rule->inserts(file)) {
         visit_absent(p, hash, r, file);
         return;
     }
-    if (!e) {
-        const bool with_line = rule->selects && r->has_line;
+    if (!stored) {
         if (!p->full)
-            e = set_insert(p->keys, &r->key, hash, with_line ? &r->line : NULL);
-        if (!e) {
+            stored = key_table_insert(p->keys, &r->key, hash,
+                                      r->has_line ? &r->line : NULL);
+        if (!stored) {
             spill_key(p, hash, r);
             return;
         }
     }
-    partition_visit_stored(p, set_payload(p->keys, e), fresh, r, file);
+    partition_visit_stored(p, stored_payload(p->keys, stored), fresh, r, file);
 }
 
 /* Its key may have been added since it was looked up. */
@@ -126,11 +125,11 @@ void partition_visit_candidate(struct partition *p, const struct candidate *c,
                                const struct record *r, uint64_t file) {
     struct stored_key *stored = c->is_copy ? NULL : c->stored;
     if (c->is_copy && !p->full)
-        stored = key_table_add(p->table, c->hash, c->stored);
+        stored = key_table_add(p->keys, c->hash, c->stored);
     else if (!stored)
-        key_table_find(p->table, &r->key, &c->hash, 1, &stored);
+        stored = key_table_find_one(p->keys, &r->key, c->hash);
     if (stored)
-        partition_visit_stored(p, stored_payload(p->table, stored),
+        partition_visit_stored(p, stored_payload(p->keys, stored),
                                c->is_copy && stored == c->stored, r, file);
     else if (p->engine->rule->inserts(file))
         spill_key(p, c->hash, r);
@@ -142,10 +141,10 @@ void partition_visit_candidate(struct partition *p, const struct candidate *c,
 
 static void select_lines(struct partition *p) {
     const struct rule *const rule = p->engine->rule;
-    for (const struct entry *e = NULL; (e = set_next(p->keys, e));) {
-        const struct tally *const tally = set_payload(p->keys, e);
+    for (struct stored_key *k = NULL; (k = key_table_next(p->keys, k));) {
+        const struct tally *const tally = stored_payload(p->keys, k);
         if (!rule->selects(tally)) continue;
-        const calyx_key line = set_line(p->keys, e);
+        const calyx_key line = stored_line(p->keys, k);
         put_line(p, TO_OUTPUT, &line, tally->first,
                  rule->counts ? tally->count : 0);
     }
@@ -173,8 +172,7 @@ void partition_end(struct partition *p) {
     p->spilled_keys = NULL;
     pthread_mutex_lock(&e->lock);
     e->figures.partitions++;
-    e->figures.keys +=
-        p->table ? key_table_count(p->table) : set_count(p->keys);
+    e->figures.keys += key_table_count(p->keys);
     if (p->full) queue_spills(p);
     for (int i = 0; i < 2; i++) {
         lane_add_run(&e->lanes[i], p->runs[i]);
@@ -244,19 +242,19 @@ static void *work_on_pending(void *engine) {
     struct engine *const e = engine;
     struct partition *const p = alloc_memory(sizeof *p);
     *p = (struct partition){.engine = e, .memory = e->memory / worker_count()};
-    p->keys = partition_keys(e->rule, p->memory);
+    p->keys = key_table_new(tally_size(e->rule), e->rule->selects != NULL);
     for (struct pending next; next_pending(e, &next);) {
-        set_clear(p->keys, memory_of_keys(e->rule, p->memory));
-        set_expect(p->keys, spill_records(next.spill));
         p->hasher = key_hasher(next.level);
-        partition_start(p, next.level, spill_size(next.spill));
+        const uint64_t lines = spill_records(next.spill);
+        partition_start(p, next.level, keys_of_lines(e->rule, p->memory, lines),
+                        spill_size(next.spill));
         read_spill(p, next.spill);
         spill_close(next.spill);
         partition_end(p);
         calyx_free(p->hasher);
         end_pending(e);
     }
-    set_free(p->keys);
+    key_table_free(p->keys);
     free(p);
     return NULL;
 }

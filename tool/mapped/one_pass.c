@@ -8,10 +8,10 @@
 #include <sys/mman.h>
 
 #include "exact/key_hash.h"
+#include "exact/slot_table.h"
 #include "input/part_lines.h"
 #include "input/source.h"
 #include "mapped/mapped_text.h"
-#include "mapped/place_table.h"
 
 /* ---- The pass ------------------------------------------------------------ */
 
@@ -28,11 +28,12 @@ struct pass_state {
     calyx_filter *hasher;
     uint64_t memory;
     struct mapped_text text;
-    struct place_table table;
+    struct slot_table table;
     pthread_rwlock_t doubling; /* of the table; readers use it */
     struct file_role role;     /* of the current reading */
     size_t reading, first;     /* its number, and of its first file */
     bool keeps;                /* its text is stored */
+    uint64_t claimed_at_once;  /* slots, by all threads, at most */
     _Atomic bool full;         /* there is no memory for more */
     _Atomic uint64_t compared;
 
@@ -50,7 +51,7 @@ struct batch_state {
     const struct key_batch *batch;
     uint64_t place; /* of the block's text */
     const char *text;
-    struct place_hash hashes[BATCH_ROOM];
+    struct slot_hash hashes[BATCH_ROOM];
     bool printed[BATCH_ROOM];
     size_t matches;             /* lines whose tag is there: */
     size_t index[BATCH_ROOM];   /* in the batch */
@@ -88,30 +89,28 @@ static bool take_lost(struct pass_state *p, uint64_t from, uint64_t to) {
 /* ---- Lines of a batch ---------------------------------------------------- */
 
 /* Prefetch the cache line of a hash into L2, which waits for more at once. */
-static void prefetch_slots(const struct place_table *t,
-                           struct place_hash hash) {
+static void prefetch_slots(const struct slot_table *t, struct slot_hash hash) {
     __builtin_prefetch((const void *)&t->slots[hash.first], 0, 2);
 }
 
 /* When that is there: if it is full, prefetch the next. */
-static void prefetch_overflow(const struct place_table *t,
-                              struct place_hash hash) {
-    const uint64_t last = hash.first + LINE_SLOTS - 1;
-    __builtin_prefetch(
-        (const void *)&t->slots[last + (load_place(t, last) > 0)]);
+static void prefetch_overflow(const struct slot_table *t,
+                              struct slot_hash hash) {
+    if (line_is_full(t, hash.first) && hash.first + LINE_SLOTS < t->count)
+        __builtin_prefetch((const void *)&t->slots[hash.first + LINE_SLOTS]);
 }
 
 /* The first look: claim a free slot, unless the tag is there. */
 static void claim_free_slot(struct pass_state *p, struct batch_state *b,
                             size_t i) {
-    struct place_table *const t = &p->table;
+    struct slot_table *const t = &p->table;
     const struct file_role role = p->role;
-    const struct place_hash hash = b->hashes[i];
+    const struct slot_hash hash = b->hashes[i];
     uint64_t at = hash.first, slot;
-    for (;; at = next_place_slot(t, at)) {
-        slot = load_place(t, at);
+    for (;; at = next_slot(t, at, hash.tag)) {
+        slot = load_slot(t, at);
         if (!slot && role.claims_absent)
-            swap_place(t, at, &slot, hash.tag | place_of(b, i));
+            swap_slot(t, at, &slot, hash.tag | place_of(b, i));
         if (!slot || has_tag(slot, hash.tag)) break;
     }
     b->index[b->matches] = i;
@@ -124,7 +123,7 @@ static void claim_free_slot(struct pass_state *p, struct batch_state *b,
 
 static void claim_free_slots(struct pass_state *p, struct batch_state *b) {
     enum { SLOTS_AHEAD = 64, OVERFLOW_AHEAD = 10 };
-    struct place_table *const t = &p->table;
+    struct slot_table *const t = &p->table;
     const size_t n = b->batch->count;
     b->matches = 0;
     for (size_t i = 0; i < n && i < SLOTS_AHEAD; i++)
@@ -149,7 +148,7 @@ static bool claim_from(struct pass_state *p, struct batch_state *b, size_t i,
                            ? role.prints && place < holder
                            : role.claims_previous && of_holder + 1 == reading;
     if (!takes) return true;
-    if (!swap_place(&p->table, at, &slot, b->hashes[i].tag | place))
+    if (!swap_slot(&p->table, at, &slot, b->hashes[i].tag | place))
         return false;
     if (of_holder == reading) add_lost(p, holder);
     b->printed[i] = role.prints;
@@ -159,13 +158,13 @@ static bool claim_from(struct pass_state *p, struct batch_state *b, size_t i,
 /* From a slot with its tag on. */
 static void compare_line(struct pass_state *p, struct batch_state *b, size_t i,
                          uint64_t at) {
-    struct place_table *const t = &p->table;
+    struct slot_table *const t = &p->table;
     const uint64_t tag = b->hashes[i].tag;
     const calyx_key *const line = &b->batch->lines[i];
     for (;;) {
-        uint64_t slot = load_place(t, at);
+        uint64_t slot = load_slot(t, at);
         if (!slot && p->role.claims_absent &&
-            swap_place(t, at, &slot, tag | place_of(b, i))) {
+            swap_slot(t, at, &slot, tag | place_of(b, i))) {
             t->used++;
             b->printed[i] = p->role.prints;
             return;
@@ -176,7 +175,7 @@ static void compare_line(struct pass_state *p, struct batch_state *b, size_t i,
         }
         if (!has_tag(slot, tag) ||
             !mapped_line_is(&p->text, place_in(slot), line))
-            at = next_place_slot(t, at);
+            at = next_slot(t, at, tag);
         else if (claim_from(p, b, i, at, slot))
             return;
     }
@@ -228,15 +227,27 @@ static bool find_block(struct pass_state *p, struct text_block *block,
 }
 
 static bool needs_doubling(const struct pass_state *p) {
-    return p->table.used > p->table.most && p->role.claims_absent && !p->full;
+    return p->table.used + p->claimed_at_once > p->table.count / 4 * 3 &&
+           p->role.claims_absent && !p->full;
+}
+
+/* Hash lines again. */
+static void hash_places(const void *pass, const uint64_t *slots, size_t n,
+                        uint64_t *hashes) {
+    const struct pass_state *const p = pass;
+    calyx_key lines[BATCH_ROOM];
+    lines[0] = (calyx_key){0};
+    for (size_t i = 0; i < n; i++)
+        lines[i] = mapped_line(&p->text, place_in(slots[i]));
+    hash_keys(p->hasher, lines, n, hashes);
 }
 
 static void double_table(struct pass_state *p) {
     pthread_rwlock_wrlock(&p->doubling);
     const uint64_t text = p->text.kept ? p->text.kept->end : p->text.size;
     if (needs_doubling(p) &&
-        (table_bytes_doubled(&p->table) + text > p->memory ||
-         !table_double(&p->table, &p->text, p->hasher)))
+        (2 * p->table.count * sizeof(uint64_t) + text > p->memory ||
+         !slot_table_double(&p->table, hash_places, p)))
         p->full = true;
     pthread_rwlock_unlock(&p->doubling);
 }
@@ -265,7 +276,7 @@ static bool visit_batch(struct pass_state *p, struct batch_state *b,
     const bool has_room = begin_batch(p);
     if (has_room) {
         for (size_t i = 0; i < b->batch->count; i++)
-            b->hashes[i] = place_hash(&p->table, hashes[i]);
+            b->hashes[i] = slot_hash(&p->table, hashes[i]);
         visit(p, b);
     }
     end_batch(p);
@@ -299,8 +310,8 @@ static void find_holders(struct pass_state *p, struct batch_state *b) {
     for (size_t i = 0; i < b->batch->count; i++) {
         const uint64_t wanted = b->hashes[i].tag | place_of(b, i);
         uint64_t at = b->hashes[i].first, slot;
-        while ((slot = load_place(&p->table, at)) && slot != wanted)
-            at = next_place_slot(&p->table, at);
+        while ((slot = load_slot(&p->table, at)) && slot != wanted)
+            at = next_slot(&p->table, at, wanted);
         b->printed[i] = slot != 0;
     }
 }
@@ -341,6 +352,16 @@ static uint64_t memory_of_text(const struct engine_plan *plan,
     return plan->known && plan->sum.plain ? memory : memory / 2;
 }
 
+/* Slots that all threads may claim before they look for room again. */
+static uint64_t claimed_at_once(void) {
+    return BATCH_ROOM * (uint64_t)thread_count();
+}
+
+/* Keys that the table is made for. */
+static uint64_t expected_keys(const struct engine_plan *plan) {
+    return plan->stored_lines + 2 * claimed_at_once();
+}
+
 bool one_pass_fits(const struct rule *rule, const struct engine_plan *plan,
                    uint64_t memory) {
     enum { MOST_FILES = 1024 };
@@ -351,7 +372,7 @@ bool one_pass_fits(const struct rule *rule, const struct engine_plan *plan,
     const uint64_t text = mapped_text_size(files, plan->sum.bytes);
     return text < UINT64_C(1) << PLACE_BITS &&
            text < memory_of_text(plan, memory) &&
-           table_bytes(plan->stored_lines) <= memory - text;
+           slot_table_bytes(expected_keys(plan)) <= memory - text;
 }
 
 static struct file_role role_of(const struct rule *rule, size_t reading) {
@@ -405,11 +426,12 @@ bool one_pass(const struct rule *rule, const struct engine_plan *plan,
     struct pass_state p = {.rule = rule,
                            .hasher = key_hasher(0),
                            .memory = memory,
+                           .claimed_at_once = claimed_at_once(),
                            .doubling = PTHREAD_RWLOCK_INITIALIZER,
                            .lock = PTHREAD_MUTEX_INITIALIZER};
     *figures = (struct figures){.passes = 1, .partitions = 1};
-    const bool starts =
-        open_text(&p, plan, kept) && table_open(&p.table, plan->stored_lines);
+    const bool starts = open_text(&p, plan, kept) &&
+                        slot_table_open(&p.table, expected_keys(plan));
     if (starts) read_files(&p, plan, figures);
     const bool done = starts && !p.full;
     if (done) expect_same_files();
@@ -418,7 +440,7 @@ bool one_pass(const struct rule *rule, const struct engine_plan *plan,
     figures->keys = p.table.used;
     figures->printed = p.printed;
     mapped_text_close(&p.text);
-    table_close(&p.table);
+    slot_table_close(&p.table);
     calyx_free(p.hasher);
     free(p.lost);
     if (done)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exact/set.h"
+#include "exact/key_table.h"
 #include "files/filter_file.h"
 #include "files/foreign_file.h"
 #include "files/new_filter.h"
@@ -43,7 +43,7 @@ struct queried {
 };
 static struct queried queried[MOST_FILTERS], except;
 static _Atomic uint64_t lines_in[MOST_FILTERS];
-static struct key_set *allowed;
+static struct key_table *allowed;
 
 static bool is_standard(const char *name) {
     return strcmp(name, "-") == 0;
@@ -248,9 +248,9 @@ static void take_back(const calyx_key *keys, size_t n, filter_set *sets) {
         bool found = false;
         if (except.filter) look_up(&except, key, 1, &found);
         if (allowed && !found)
-            found = set_find(allowed, key,
-                             calyx_hash(queried[0].filter, key->data,
-                                        key->size)) != NULL;
+            found = key_table_find_one(allowed, key,
+                                       calyx_hash(queried[0].filter, key->data,
+                                                  key->size)) != NULL;
         if (found) sets[i] = 0;
     }
 }
@@ -279,15 +279,16 @@ static bool allow(struct text_block *block, struct key_batch *batch) {
             const calyx_key *const key = &batch->keys[i];
             const uint64_t hash =
                 calyx_hash(queried[0].filter, key->data, key->size);
-            if (!set_find(allowed, key, hash))
-                set_insert(allowed, key, hash, NULL);
+            if (!key_table_find_one(allowed, key, hash))
+                key_table_insert(allowed, key, hash, NULL);
         }
     return true;
 }
 
 static void read_allowed(void) {
     if (!allow_lists.count) return;
-    allowed = set_new(UINT64_MAX, 0);
+    allowed = key_table_new(0, false);
+    key_table_start(allowed, queried[0].filter, 0, UINT64_MAX / 4);
     const struct stages stages = {.in_order = allow};
     run_pipeline(&stages, (int)allow_lists.count, (char **)allow_lists.text);
 }
