@@ -14,8 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "exact/engine_internal.h"
 #include "exact/key_hash.h"
+#include "exact/method.h"
 
 enum {
     SAMPLE_LINES = 4000000,
@@ -178,20 +178,22 @@ static void scale_counts(struct line_counts *c, uint64_t wanted) {
     c->hot *= wanted;
 }
 
-void guess_counts(const struct engine_plan *p, struct line_counts *counts) {
-    const uint64_t total = p->sum.bytes;
-    const bool whole = total <= most_whole || !p->sum.plain;
+void guess_counts(const struct exact_job *job,
+                  const struct hash_condition *condition,
+                  struct line_counts *counts) {
+    const uint64_t total = job->sum.bytes;
+    const bool whole = total <= most_whole || !job->sum.plain;
     struct guess_sample s = {.hasher = key_hasher(0), .wanted = 1};
-    if (whole) s.wanted = p->sum.lines / SAMPLE_LINES + 1;
+    if (whole) s.wanted = job->sum.lines / SAMPLE_LINES + 1;
     uint64_t stored = 0, printed = 0;
-    for (size_t i = 0; i < p->reading_count; i++) {
-        const struct reading *const r = &p->readings[i];
-        if (i == p->reading_count - p->printing) printed = s.bytes;
+    for (size_t i = 0; i < job->reading_count; i++) {
+        const struct reading *const r = &job->readings[i];
+        if (i == job->reading_count - job->printing) printed = s.bytes;
         s.class = r->class;
         if (whole) add_start(&s, r);
         for (int k = 0; k < r->count && !whole; k++)
             add_pieces(&s, r->files[k], (double)most_in_pieces / (double)total);
-        if (i + 1 == p->storing) stored = s.bytes;
+        if (i + 1 == job->storing) stored = s.bytes;
     }
     const double share = s.bytes < most_whole && whole
                              ? 1
@@ -203,7 +205,7 @@ void guess_counts(const struct engine_plan *p, struct line_counts *counts) {
         .printed = (double)(s.bytes - printed) / (double)(s.bytes + 1),
         .made_keys = s.made_keys};
     if (s.count) qsort(s.lines, s.count, sizeof *s.lines, by_hash);
-    count_groups(&s, share < 1 ? share : 1, p->condition, counts);
+    count_groups(&s, share < 1 ? share : 1, condition, counts);
     scale_counts(counts, s.wanted);
     calyx_free(s.hasher);
     free(s.lines);

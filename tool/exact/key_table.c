@@ -29,8 +29,8 @@ struct key_table {
 
 /* ---- Memory -------------------------------------------------------------- */
 
-/* Slots for the keys that are expected, in at most half of the memory; and for
- * so many that the doublings leave bits of the tags. */
+/* Slots for the keys that are expected, in at most half of the memory. In more
+ * memory a table begins larger, so that doublings leave bits of the tags. */
 static uint64_t first_keys(uint64_t expected, uint64_t memory) {
     enum { FEW = 1 << 9, MANY = 1 << 20 };
     const uint64_t most = memory / 24, share = memory >> 16;

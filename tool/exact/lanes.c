@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exact/engine_internal.h"
+#include "exact/key_engine.h"
 
 /* ---- To the output ------------------------------------------------------- */
 

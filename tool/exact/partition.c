@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exact/engine_internal.h"
+#include "exact/key_engine.h"
 #include "exact/key_hash.h"
 
 void partition_start(struct partition *p, unsigned level, uint64_t keys,
@@ -35,13 +35,13 @@ static void put_line(struct partition *p, enum destination destination,
 static void put_visited(struct partition *p, enum destination destination,
                         const struct record *r, uint64_t file, uint64_t count) {
     const struct rule *const rule = p->engine->rule;
-    if (!rule->marks) {
+    if (!p->engine->marks) {
         put_line(p, destination, &r->line, r->sequence, count);
         return;
     }
     if (rule->may_print(file) &&
         (destination == TO_OUTPUT) != rule->prints_marked)
-        marks_clear(rule->marks, r->sequence);
+        marks_clear(p->engine->marks, r->sequence);
 }
 
 /* From now on lines go to runs: they follow lines that are not known yet. */
@@ -60,11 +60,14 @@ static void begin_spilling(struct partition *p) {
         p->spills[i] = spill_new(memory_of_spill(p->memory, p->spill_count));
 }
 
+/* Its number is then that of the file. */
 static void spill_record(struct partition *p, uint64_t hash,
-                         const struct record *r) {
+                         const struct record *r, uint64_t file) {
     if (!p->full) begin_spilling(p);
     const unsigned at = (unsigned)(hash >> 57) & (p->spill_count - 1);
-    spill_put(p->spills[at], r);
+    struct record spilled = *r;
+    spilled.number = file;
+    spill_put(p->spills[at], &spilled);
 }
 
 static bool may_be_spilled(const struct partition *p, uint64_t hash) {
@@ -77,15 +80,15 @@ static bool may_be_spilled(const struct partition *p, uint64_t hash) {
 static void visit_absent(struct partition *p, uint64_t hash,
                          const struct record *r, uint64_t file) {
     if (may_be_spilled(p, hash))
-        spill_record(p, hash, r);
+        spill_record(p, hash, r, file);
     else
         put_visited(p, p->engine->rule->absent(file), r, file, 0);
 }
 
 /* A new key that does not fit. */
 static void spill_key(struct partition *p, uint64_t hash,
-                      const struct record *r) {
-    spill_record(p, hash, r);
+                      const struct record *r, uint64_t file) {
+    spill_record(p, hash, r, file);
     if (p->spilled_keys)
         calyx_add_hashes(p->spilled_keys, &hash, 1, NULL, NULL);
 }
@@ -113,7 +116,7 @@ void partition_visit(struct partition *p, uint64_t hash, const struct record *r,
             stored = key_table_insert(p->keys, &r->key, hash,
                                       r->has_line ? &r->line : NULL);
         if (!stored) {
-            spill_key(p, hash, r);
+            spill_key(p, hash, r, file);
             return;
         }
     }
@@ -132,7 +135,7 @@ void partition_visit_candidate(struct partition *p, const struct candidate *c,
         partition_visit_stored(p, stored_payload(p->keys, stored),
                                c->is_copy && stored == c->stored, r, file);
     else if (p->engine->rule->inserts(file))
-        spill_key(p, c->hash, r);
+        spill_key(p, c->hash, r, file);
     else
         visit_absent(p, c->hash, r, file);
 }
@@ -151,7 +154,7 @@ static void select_lines(struct partition *p) {
 }
 
 static void queue_spills(struct partition *p) {
-    struct engine *const e = p->engine;
+    struct key_engine *const e = p->engine;
     e->pending = resize_memory(e->pending, (e->pending_count + p->spill_count) *
                                                sizeof *e->pending);
     for (unsigned i = 0; i < p->spill_count; i++) {
@@ -166,7 +169,7 @@ static void queue_spills(struct partition *p) {
 }
 
 void partition_end(struct partition *p) {
-    struct engine *const e = p->engine;
+    struct key_engine *const e = p->engine;
     if (e->rule->selects) select_lines(p);
     calyx_free(p->spilled_keys);
     p->spilled_keys = NULL;
@@ -183,19 +186,11 @@ void partition_end(struct partition *p) {
 
 /* ---- Spills as partitions ------------------------------------------------ */
 
-/* The file of a record. Records come in order, so the search starts at the file
- * of the last one. */
-static uint64_t file_of(const struct engine *e, uint64_t sequence,
-                        uint64_t file) {
-    while (file + 1 < e->file && e->starts[file + 1] <= sequence) file++;
-    return file;
-}
-
 static void read_spill(struct partition *p, struct spill *spill) {
     enum { BATCH_SIZE = 512 };
     struct record records[BATCH_SIZE];
     calyx_key keys[BATCH_SIZE];
-    uint64_t hashes[BATCH_SIZE], file = 0;
+    uint64_t hashes[BATCH_SIZE];
     for (size_t n; (n = spill_read(spill, records, BATCH_SIZE)) > 0;) {
         for (size_t i = 0; i < n; i++) keys[i] = records[i].key;
         hash_keys(p->hasher, keys, n, hashes);
@@ -203,14 +198,13 @@ static void read_spill(struct partition *p, struct spill *spill) {
             const size_t slot = i + AHEAD_SLOT, entry = i + AHEAD_ENTRY;
             partition_prefetch(p, hashes[slot < n ? slot : n - 1],
                                hashes[entry < n ? entry : n - 1]);
-            file = file_of(p->engine, records[i].sequence, file);
-            partition_visit(p, hashes[i], &records[i], file);
+            partition_visit(p, hashes[i], &records[i], records[i].number);
         }
     }
 }
 
 /* False when the queue is empty and no partition at work could add to it. */
-static bool next_pending(struct engine *e, struct pending *next) {
+static bool next_pending(struct key_engine *e, struct pending *next) {
     pthread_mutex_lock(&e->lock);
     while (!e->pending_count && e->busy)
         pthread_cond_wait(&e->changed, &e->lock);
@@ -223,7 +217,7 @@ static bool next_pending(struct engine *e, struct pending *next) {
     return found;
 }
 
-static void end_pending(struct engine *e) {
+static void end_pending(struct key_engine *e) {
     pthread_mutex_lock(&e->lock);
     e->busy--;
     pthread_cond_broadcast(&e->changed);
@@ -239,7 +233,7 @@ static size_t worker_count(void) {
 }
 
 static void *work_on_pending(void *engine) {
-    struct engine *const e = engine;
+    struct key_engine *const e = engine;
     struct partition *const p = alloc_memory(sizeof *p);
     *p = (struct partition){.engine = e, .memory = e->memory / worker_count()};
     p->keys = key_table_new(tally_size(e->rule), e->rule->selects != NULL);
@@ -259,7 +253,7 @@ static void *work_on_pending(void *engine) {
     return NULL;
 }
 
-void run_pending(struct engine *e) {
+void run_pending(struct key_engine *e) {
     if (!e->pending_count) return;
     pthread_t other;
     const bool two = worker_count() == 2;

@@ -174,7 +174,7 @@ static void start(struct line_input *in, struct text_block *b) {
     in->carried = 0;
     b->lines = b->out_size = b->stretch_size = 0;
     b->offset = b->ended = b->selected = 0;
-    b->candidate_count = b->key_size = b->gap_count = 0;
+    b->gap_count = 0;
     b->skipped = (struct skipped_lines){0};
     b->error[0] = b->trouble[0] = '\0';
 }
@@ -279,7 +279,5 @@ void block_free(struct text_block *b) {
     free(b->out);
     free(b->hashes);
     free(b->ends);
-    free(b->candidates);
-    free(b->key_bytes);
     free(b->gaps);
 }

@@ -34,6 +34,7 @@ struct text_block {
     char trouble[200]; /* why reading failed behind it, "" if it did not */
 
     void *context; /* of the stages that work on it */
+    void *work;    /* what they keep for each block */
 
     /* For the stages that work on it: */
     char *out; /* bytes to be written, in order */
@@ -42,14 +43,9 @@ struct text_block {
     uint64_t *hashes;             /* one for each line */
     size_t *ends; /* where each line ends, if note_ends is called */
     size_t lines, hash_room, end_room;
-    uint64_t sum;      /* a hash of its text, for files that are read twice */
     uint64_t ended;    /* line ends in it; more than lines, in CSV */
     char error[360];   /* what is wrong behind the last line, "" if nothing */
     uint64_t selected; /* lines */
-    struct candidate *candidates; /* lines to be looked at in order */
-    size_t candidate_count, candidate_room;
-    char *key_bytes; /* of keys that are not there as they are in the line */
-    size_t key_size, key_room;
     struct line_gap *gaps; /* where lines were dropped */
     size_t gap_count, gap_room;
     struct skipped_lines skipped; /* by leave_lines_out */
@@ -58,17 +54,6 @@ struct text_block {
 struct line_gap {
     size_t offset; /* in the text */
     uint64_t ends; /* of lines */
-};
-
-struct candidate {
-    uint64_t hash;
-    uint64_t number : 63; /* of its line in the block, from 0 */
-    uint64_t is_copy : 1;
-    calyx_key key;
-    union {
-        calyx_key line;
-        struct stored_key *stored; /* the key in a table, or a copy for it */
-    };
 };
 
 void block_output(struct text_block *block, const void *bytes, size_t size);

@@ -149,7 +149,9 @@ static void run_in_order(struct pipeline *s, struct text_block *block,
 
 static void *run(void *context) {
     struct pipeline *const s = context;
-    struct text_block block = {.context = s->stages->context};
+    struct text_block block = {.context = s->stages->context,
+                               .work = alloc_memory(s->stages->work_size + 1)};
+    memset(block.work, 0, s->stages->work_size);
     struct key_batch *const batch = alloc_memory(sizeof *batch);
     memset(batch, 0, sizeof *batch);
     while (read_block(s, &block)) {
@@ -162,6 +164,8 @@ static void *run(void *context) {
         end_order(s);
         if (s->stages->after_order && !over) s->stages->after_order(&block);
     }
+    if (s->stages->free_work) s->stages->free_work(block.work);
+    free(block.work);
     batch_free(batch);
     free(batch);
     block_free(&block);

@@ -36,6 +36,10 @@ struct stages {
     struct output *output;  /* for block->out; NULL if there is none */
     struct kept_text *kept; /* where the bytes are stored, or were; or NULL */
     void *context;          /* for block->context */
+    /* For block->work, of zeros at first; and to free what is in it. NULL:
+     * nothing. */
+    size_t work_size;
+    void (*free_work)(void *work);
 };
 
 struct input_totals {

@@ -7,7 +7,7 @@
 #ifndef CALYX_TOOL_MAPPED_TEXT_H
 #define CALYX_TOOL_MAPPED_TEXT_H
 
-#include "exact/candidates.h"
+#include "exact/method.h"
 #include "input/source.h"
 
 struct mapped_text {

@@ -1,4 +1,20 @@
-#include "mapped/one_pass.h"
+/*
+ * The exact verbs in one pass, if the text and a table fit into memory.
+ *
+ * A slot of the table holds the place of a line in the text, and a tag
+ * of its hash. A line whose tag is there is compared with the bytes at that
+ * place, so the answer is exact with any hash. The line claims the slot of its
+ * key if it is the first so far, or if the verb says so: what is printed are
+ * the lines of the last file that hold their slot in the end.
+ *
+ * All threads use the table at once. Of two equal lines of one file the earlier
+ * one gets the slot, even if it comes later: it then takes it from the other,
+ * whose block has not been printed yet, since blocks are printed in order.
+ *
+ * If the table and the text outgrow the memory, the first bytes of the output
+ * are written; output_skip makes the output drop them when they are written
+ * again. What was read of pipes is in job->kept, to be read again.
+ */
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -8,7 +24,9 @@
 #include <sys/mman.h>
 
 #include "exact/key_hash.h"
+#include "exact/method.h"
 #include "exact/slot_table.h"
+#include "exact/spill.h"
 #include "input/part_lines.h"
 #include "input/source.h"
 #include "mapped/mapped_text.h"
@@ -347,9 +365,8 @@ static bool finish_block(struct text_block *block, struct key_batch *batch) {
 
 /* A kept text may have to be read again by the engine, whose memory fills while
  * the memory of the text is freed. */
-static uint64_t memory_of_text(const struct engine_plan *plan,
-                               uint64_t memory) {
-    return plan->known && plan->sum.plain ? memory : memory / 2;
+static uint64_t memory_of_text(const struct exact_job *job, uint64_t memory) {
+    return job->known && job->sum.plain ? memory : memory / 2;
 }
 
 /* Slots that all threads may claim before they look for room again. */
@@ -358,21 +375,22 @@ static uint64_t claimed_at_once(void) {
 }
 
 /* Keys that the table is made for. */
-static uint64_t expected_keys(const struct engine_plan *plan) {
-    return plan->stored_lines + 2 * claimed_at_once();
+static uint64_t expected_keys(const struct exact_job *job) {
+    return job->stored.lines + 2 * claimed_at_once();
 }
 
-bool one_pass_fits(const struct rule *rule, const struct engine_plan *plan,
-                   uint64_t memory) {
+static bool fits(const struct exact_job *job) {
     enum { MOST_FILES = 1024 };
-    const size_t files = files_of_readings(plan->readings, plan->reading_count);
-    if (plan->second || rule->drop || !keys_are_whole_lines() ||
-        selects_part() || files > MOST_FILES)
+    const struct rule *const rule = &job->rule;
+    const uint64_t memory = budget();
+    const size_t files = files_of_readings(job->readings, job->reading_count);
+    if (rule->selects || rule->counts || job->second || rule->drop ||
+        !keys_are_whole_lines() || selects_part() || files > MOST_FILES)
         return false;
-    const uint64_t text = mapped_text_size(files, plan->sum.bytes);
+    const uint64_t text = mapped_text_size(files, job->sum.bytes);
     return text < UINT64_C(1) << PLACE_BITS &&
-           text < memory_of_text(plan, memory) &&
-           slot_table_bytes(expected_keys(plan)) <= memory - text;
+           text < memory_of_text(job, memory) &&
+           slot_table_bytes(expected_keys(job)) <= memory - text;
 }
 
 static struct file_role role_of(const struct rule *rule, size_t reading) {
@@ -386,10 +404,10 @@ static struct file_role role_of(const struct rule *rule, size_t reading) {
 
 /* Only lines that claim a slot are looked at again. Readings that claim come
  * before those that do not. */
-static void read_files(struct pass_state *p, const struct engine_plan *plan,
+static void read_files(struct pass_state *p, const struct exact_job *job,
                        struct figures *figures) {
-    for (size_t i = 0; i < plan->reading_count && !p->full; i++) {
-        const struct reading *const r = &plan->readings[i];
+    for (size_t i = 0; i < job->reading_count && !p->full; i++) {
+        const struct reading *const r = &job->readings[i];
         p->reading = i;
         p->role = role_of(p->rule, i);
         p->keeps =
@@ -410,32 +428,37 @@ static void read_files(struct pass_state *p, const struct engine_plan *plan,
     figures->read = figures->bytes;
 }
 
-static bool open_text(struct pass_state *p, const struct engine_plan *plan,
-                      struct kept_text *kept) {
-    if (plan->known && plan->sum.plain)
-        return mapped_text_open(&p->text, plan->readings, plan->reading_count);
+static bool open_text(struct pass_state *p, struct exact_job *job) {
+    if (job->known && job->sum.plain)
+        return mapped_text_open(&p->text, job->readings, job->reading_count);
     const uint64_t most = UINT64_C(1) << PLACE_BITS;
-    const uint64_t room = memory_of_text(plan, p->memory);
-    return mapped_text_keep(&p->text, plan->readings, plan->reading_count, kept,
-                            room < most ? room : most);
+    const uint64_t room = memory_of_text(job, p->memory);
+    return mapped_text_keep(&p->text, job->readings, job->reading_count,
+                            &job->kept, room < most ? room : most);
 }
 
-bool one_pass(const struct rule *rule, const struct engine_plan *plan,
-              uint64_t memory, struct kept_text *kept,
-              struct figures *figures) {
-    struct pass_state p = {.rule = rule,
+static struct forecast cost(const struct exact_job *job,
+                            const struct line_counts *counts) {
+    (void)job;
+    return (struct forecast){.passes = 1, .read = counts->bytes};
+}
+
+static bool run(struct exact_job *job, struct figures *figures) {
+    struct kept_text *const kept = &job->kept;
+    struct pass_state p = {.rule = &job->rule,
                            .hasher = key_hasher(0),
-                           .memory = memory,
+                           .memory = budget(),
                            .claimed_at_once = claimed_at_once(),
                            .doubling = PTHREAD_RWLOCK_INITIALIZER,
                            .lock = PTHREAD_MUTEX_INITIALIZER};
     *figures = (struct figures){.passes = 1, .partitions = 1};
-    const bool starts = open_text(&p, plan, kept) &&
-                        slot_table_open(&p.table, expected_keys(plan));
-    if (starts) read_files(&p, plan, figures);
+    expect_spill(); /* it may be needed after all */
+    const bool starts =
+        open_text(&p, job) && slot_table_open(&p.table, expected_keys(job));
+    if (starts) read_files(&p, job, figures);
     const bool done = starts && !p.full;
     if (done) expect_same_files();
-    if (!done) output_skip(rule->output, p.written);
+    if (!done) output_skip(job->rule.output, p.written);
     figures->candidates = p.compared;
     figures->keys = p.table.used;
     figures->printed = p.printed;
@@ -450,3 +473,5 @@ bool one_pass(const struct rule *rule, const struct engine_plan *plan,
     if (kept->bytes) figures->read = 0; /* the pipe is not read again */
     return done;
 }
+
+const struct method one_pass = {.fits = fits, .cost = cost, .run = run};

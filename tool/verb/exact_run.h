@@ -2,15 +2,14 @@
 #ifndef CALYX_TOOL_EXACT_RUN_H
 #define CALYX_TOOL_EXACT_RUN_H
 
-#include "exact/engine.h"
+#include "exact/method.h"
 #include "input/header.h"
 
 enum { MOST_OWN_FIGURES = 3 };
 
 struct exact_run {
-    struct rule rule; /* the outputs are opened here */
-    struct engine_plan plan;
-    int count; /* files */
+    struct exact_job job; /* its outputs are opened here */
+    int count;            /* files */
     char **files;
     const char *second; /* file of the second output; NULL: none */
     unsigned header;    /* of enum header_use */

@@ -3,7 +3,7 @@
  * it is given.
  *
  * The first file is read last, and its lines are printed as they are read: they
- * were in all others, or not. mapped/one_pass.h says what happens if all fits
+ * were in all others, or not. mapped/one_pass.c says what happens if all fits
  * into memory. Else, if all files can be read twice, their hashes come first: a
  * line whose hash is not in all files is dropped at once.
  *
@@ -170,30 +170,25 @@ static int run_verb(int n, char **files) {
     struct sample sum;
     const bool of_all = at_least == files_count;
     struct operand *const operands = sample_operands(n, files, of_all, &sum);
-    const bool by_place = of_all && !count;
-    const bool on_hashes =
-        by_place && sum.plain && hashes_pay(&operands[0].is, &sum, budget());
-    const struct hash_condition condition = seen_in_all(n);
     struct reading *const readings = readings_of(operands, n);
     struct exact_run run = {
-        .rule = {.tallies = true,
-                 .inserts = of_all ? is_read_first : inserts,
-                 .may_print = of_all ? is_read_last : inserts,
-                 .visit = of_all ? visit_in_all : visit_in_some,
-                 .absent = at_least > 1 ? absent : NULL,
-                 .selects = of_all ? NULL : selects,
-                 .of_all_files = of_all,
-                 .counts = count,
-                 .prints_marked = true},
-        .plan = {.sum = sum,
-                 .storing = of_all ? 1 : (size_t)n,
-                 .printing = of_all ? 1 : (size_t)n,
-                 .stored_lines = operands[0].is.lines,
-                 .known = sum.rereadable,
-                 .one_pass = by_place,
-                 .condition = on_hashes ? &condition : NULL,
-                 .readings = readings,
-                 .reading_count = (size_t)n},
+        .job = {.rule = {.tallies = true,
+                         .inserts = of_all ? is_read_first : inserts,
+                         .may_print = of_all ? is_read_last : inserts,
+                         .visit = of_all ? visit_in_all : visit_in_some,
+                         .absent = at_least > 1 ? absent : NULL,
+                         .selects = of_all ? NULL : selects,
+                         .of_all_files = of_all,
+                         .counts = count,
+                         .prints_marked = true},
+                .readings = readings,
+                .reading_count = (size_t)n,
+                .condition = seen_in_all(n),
+                .sum = sum,
+                .stored = operands[0].is,
+                .storing = of_all ? 1 : (size_t)n,
+                .printing = of_all ? 1 : (size_t)n,
+                .known = sum.rereadable},
         .count = n,
         .files = files,
         .started = started,

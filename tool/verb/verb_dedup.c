@@ -1,7 +1,6 @@
 /*
  * calyx dedup: the first line of each key, in the order of the input, exactly
- * and in the memory that it is given. mapped/one_pass.h and exact/engine.h
- * explain how.
+ * and in the memory that it is given. exact/method.h says how.
  */
 #include <stdio.h>
 #include <string.h>
@@ -94,30 +93,25 @@ static int run_verb(int n, char **files) {
 
     const double started = seconds_now();
     const struct sample sum = sample_files(n, files);
-    const bool known = sum.rereadable && n > 0;
-    const bool on_hashes =
-        known && sum.plain && !tallies() && hashes_pay(&sum, &sum, budget());
     const struct reading all = {n, files, 0};
     struct exact_run run = {
-        .rule = {.tallies = tallies(),
-                 .inserts = always,
-                 .may_print = always,
-                 .visit = tallies() ? visit_and_count : visit_once,
-                 .selects = tallies() ? selects : NULL,
-                 .counts = count},
-        .plan = {.sum = sum,
-                 .storing = 1,
-                 .printing = 1,
-                 .stored_lines = sum.lines,
-                 .known = known,
-                 .second = dups != NULL,
-                 .selected = only_dups     ? SELECT_REPEATED
-                             : only_unique ? SELECT_SINGLE
-                                           : SELECT_ALL,
-                 .one_pass = !tallies(),
-                 .condition = on_hashes ? &repeated : NULL,
-                 .readings = &all,
-                 .reading_count = 1},
+        .job = {.rule = {.tallies = tallies(),
+                         .inserts = always,
+                         .may_print = always,
+                         .visit = tallies() ? visit_and_count : visit_once,
+                         .selects = tallies() ? selects : NULL,
+                         .counts = count},
+                .readings = &all,
+                .reading_count = 1,
+                .condition = repeated,
+                .sum = sum,
+                .stored = sum,
+                .storing = 1,
+                .printing = 1,
+                .known = sum.rereadable && n > 0,
+                .selected = only_dups     ? SELECT_REPEATED
+                            : only_unique ? SELECT_SINGLE
+                                          : SELECT_ALL},
         .count = n,
         .files = files,
         .second = dups,

@@ -3,7 +3,7 @@
  * memory that it is given.
  *
  * The other files are read first. Then the lines of the first file are printed
- * as they are read, unless keys of the others were spilled. mapped/one_pass.h
+ * as they are read, unless keys of the others were spilled. mapped/one_pass.c
  * says what happens if all fits into memory. Else, if all files can be read
  * twice, their hashes come first: only lines of the first file whose hash
  * another file has are compared.
@@ -153,25 +153,21 @@ static int run_verb(int n, char **files) {
     struct sample of_others = sample_files(list_count, lists);
     struct sample sum = sample_file(files[0]);
     sample_add(&sum, &of_others);
-    const bool on_hashes =
-        sum.plain && hashes_pay(unique ? &sum : &of_others, &sum, budget());
-    const struct hash_condition condition = to_be_compared();
     struct reading *const readings = readings_of(files);
     struct exact_run run = {
-        .rule = {.inserts = inserts,
-                 .may_print = is_first,
-                 .visit = visit,
-                 .absent = unique ? NULL : absent,
-                 .drop = filter_count ? drop : NULL},
-        .plan = {.sum = sum,
-                 .storing = (size_t)list_count + unique,
-                 .printing = 1,
-                 .stored_lines = unique ? sum.lines : of_others.lines,
-                 .known = sum.rereadable,
-                 .one_pass = true,
-                 .condition = on_hashes ? &condition : NULL,
-                 .readings = readings,
-                 .reading_count = (size_t)list_count + 1},
+        .job = {.rule = {.inserts = inserts,
+                         .may_print = is_first,
+                         .visit = visit,
+                         .absent = unique ? NULL : absent,
+                         .drop = filter_count ? drop : NULL},
+                .readings = readings,
+                .reading_count = (size_t)list_count + 1,
+                .condition = to_be_compared(),
+                .sum = sum,
+                .stored = unique ? sum : of_others,
+                .storing = (size_t)list_count + unique,
+                .printing = 1,
+                .known = sum.rereadable},
         .count = n,
         .files = files,
         .started = started,

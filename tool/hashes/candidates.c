@@ -1,4 +1,4 @@
-#include "exact/candidates.h"
+#include "hashes/candidates.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -6,21 +6,14 @@
 #include <string.h>
 
 #include "exact/key_hash.h"
-#include "exact/scatter.h"
+#include "hashes/scatter.h"
 
 /* ---- How the memory is divided ------------------------------------------- */
 
 /* Marks take at most 3 eighths, tables and buffers of ranges 2. The rest is
  * for hashes. */
-static uint64_t most_lines_in(uint64_t memory) {
+uint64_t most_lines_in(uint64_t memory) {
     return memory / 8 * 3 * 8;
-}
-
-bool hashes_pay(const struct sample *stored, const struct sample *sum,
-                uint64_t memory) {
-    const uint64_t few = (uint64_t)4 << 20;
-    return (stored->bytes >= few || stored->bytes >= memory / 4) &&
-           sum->lines <= most_lines_in(memory);
 }
 
 /* The estimate is of the first megabyte of each file. */
@@ -49,9 +42,16 @@ struct hash_pass {
     size_t blocks, block_room, sum_room;
 };
 
+/* Of a block. */
+struct hash_work {
+    uint64_t sum;  /* a hash of its text */
+    uint64_t line; /* number of its first line */
+};
+
 static void hash_lines(struct text_block *block, struct key_batch *batch) {
     const struct hash_pass *const job = block->context;
-    block->sum = calyx_hash(job->hasher, block->text, block->size);
+    struct hash_work *const work = block->work;
+    work->sum = calyx_hash(job->hasher, block->text, block->size);
     batch_start(batch, block);
     while (batch_next(batch, block)) {
         uint64_t *const hashes =
@@ -79,8 +79,9 @@ static bool number_lines(struct text_block *block, struct key_batch *batch) {
     (void)batch;
     struct hash_pass *const job = block->context;
     struct candidates *const found = job->found;
-    block->line = found->lines;
-    note_start(job, block->sum);
+    struct hash_work *const work = block->work;
+    work->line = found->lines;
+    note_start(job, work->sum);
     found->lines += block->lines;
     found->bytes += block->size;
     return found->lines <= job->most_lines;
@@ -88,9 +89,10 @@ static bool number_lines(struct text_block *block, struct key_batch *batch) {
 
 static void scatter_hashes(struct text_block *block) {
     struct hash_pass *const job = block->context;
+    const struct hash_work *const work = block->work;
     struct scatter_writer *const writer = scatter_take(job->scatter);
-    if (block->line + block->lines <= job->most_lines)
-        scatter_add(writer, block->hashes, block->lines, block->line);
+    if (work->line + block->lines <= job->most_lines)
+        scatter_add(writer, block->hashes, block->lines, work->line);
     scatter_return(writer);
 }
 
@@ -101,7 +103,8 @@ static bool hash_files(struct hash_pass *job, const struct reading *readings,
     const struct stages stages = {.in_parallel = hash_lines,
                                   .in_order = number_lines,
                                   .after_order = scatter_hashes,
-                                  .context = job};
+                                  .context = job,
+                                  .work_size = sizeof(struct hash_work)};
     for (size_t i = 0; i < count; i++) {
         found->starts[i] = found->lines;
         found->first_blocks[i] = job->blocks;
@@ -318,9 +321,10 @@ static void mark_candidates(struct range_job *job, uint64_t memory) {
 
 /* ---- Both ---------------------------------------------------------------- */
 
-bool candidates_find(struct candidates *found, const struct reading *readings,
-                     size_t count, const struct hash_condition *condition,
-                     uint64_t lines, uint64_t memory) {
+bool candidates_find(struct candidates *found, const struct exact_job *job,
+                     uint64_t memory) {
+    const size_t count = job->reading_count;
+    const uint64_t lines = job->sum.lines;
     *found = (struct candidates){
         .starts = alloc_memory((count + 1) * sizeof *found->starts),
         .first_blocks = alloc_memory((count + 1) * sizeof *found->starts)};
@@ -331,16 +335,16 @@ bool candidates_find(struct candidates *found, const struct reading *readings,
         .scatter = scatter_new(lines, most, memory_of_hashes(lines, memory),
                                thread_count()),
         .most_lines = most};
-    const bool fits = hash_files(&hashing, readings, count);
+    const bool fits = hash_files(&hashing, job->readings, count);
     calyx_free(hashing.hasher);
     scatter_end(hashing.scatter);
     if (fits) {
         found->marks = marks_new(found->lines);
         struct range_job ranges = {.found = found,
                                    .scatter = hashing.scatter,
-                                   .readings = readings,
+                                   .readings = job->readings,
                                    .count = count,
-                                   .condition = condition};
+                                   .condition = &job->condition};
         mark_candidates(&ranges, memory / 4);
     }
     scatter_free(hashing.scatter);

@@ -1,4 +1,4 @@
-#include "exact/scatter.h"
+#include "hashes/scatter.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,17 +1,36 @@
-/* What the files of the exact engine share. */
-#ifndef CALYX_TOOL_ENGINE_INTERNAL_H
-#define CALYX_TOOL_ENGINE_INTERNAL_H
+/*
+ * The exact engine: decides which lines have equal keys, in bounded memory.
+ *
+ * It works like a Grace hash join. A partition is a sequence of records in the
+ * order of the input; the first partition is the input itself. The engine reads
+ * a partition and stores its keys in an exact table. When the table is full,
+ * records of other keys are spilled to one of several files, chosen by hash, so
+ * all records of a key stay together and in order. Each spill file then becomes
+ * a partition of its own, hashed with another seed. Lines are printed directly
+ * until the first record is spilled. From then on they go to runs, which are
+ * merged by sequence number at the end.
+ *
+ * With marks, of files that can be read twice, no line is stored to be printed
+ * later: the engine changes the marks of candidates to those of the lines to
+ * print, and a pass over the files prints them.
+ *
+ * Every partition resolves at least one key. So the engine terminates with the
+ * right answer even if all keys have the same hash; a good hash only makes it
+ * fast. Input that fits into memory is one partition, and no file is created.
+ */
+#ifndef CALYX_TOOL_KEY_ENGINE_H
+#define CALYX_TOOL_KEY_ENGINE_H
 
 #include <pthread.h>
 
-#include "exact/engine.h"
 #include "exact/key_table.h"
+#include "exact/marks.h"
+#include "exact/method.h"
 #include "exact/spill.h"
 
 enum {
     MOST_SPILLS = 128,
     MOST_RUNS = 128, /* then they are merged into one */
-    MOST_PASSES = 6, /* of engine_read_candidates */
 };
 
 /* ---- Output lanes and their runs (lanes.c) ------------------------------- */
@@ -43,7 +62,7 @@ void lane_close(struct lane *lane);
 
 /* One thread works on a partition. */
 struct partition {
-    struct engine *engine;
+    struct key_engine *engine;
     uint64_t memory;
     struct key_table *keys;
     unsigned level; /* 0 for the input; each spill adds 1 */
@@ -56,7 +75,7 @@ struct partition {
     unsigned spill_count;
 };
 
-struct engine {
+struct key_engine {
     const struct rule *rule;
     uint64_t memory;
     struct figures figures;
@@ -64,12 +83,11 @@ struct engine {
     struct partition input; /* the first partition */
 
     uint64_t sequence; /* of the next line */
-    uint64_t *starts;  /* of each file: sequence number of its first line */
-    uint64_t file;
-    size_t file_room;
-    /* Of engine_read_candidates; passes is 0 for one with all keys: */
-    const struct candidates *found;
-    unsigned pass, passes;
+    uint64_t file;     /* the current one, a number */
+    /* If set, no line is printed or stored. Instead, of the lines that may be
+     * printed and are marked, those for the first output keep their mark, if
+     * rule->prints_marked; or else only the others. */
+    struct line_marks *marks;
 
     /* Partitions to process, last in first out, so that files are freed soon.
      * Once the input is read, the lock guards these, the lanes and figures. */
@@ -91,7 +109,8 @@ void partition_start(struct partition *partition, unsigned level, uint64_t keys,
 void partition_visit(struct partition *partition, uint64_t hash,
                      const struct record *record, uint64_t file);
 
-/* The same with a table, for a candidate that was looked up. */
+/* The same for a candidate that was looked up. */
+struct candidate;
 void partition_visit_candidate(struct partition *partition,
                                const struct candidate *candidate,
                                const struct record *record, uint64_t file);
@@ -114,7 +133,7 @@ static inline void partition_prefetch(const struct partition *partition,
 void partition_end(struct partition *partition);
 
 /* Process all spills, and the spills that they leave. */
-void run_pending(struct engine *engine);
+void run_pending(struct key_engine *engine);
 
 /* ---- Shares of the memory, and what follows from them (forecast.c) ------- */
 
@@ -133,27 +152,62 @@ size_t tally_size(const struct rule *rule);
 /* Number of spills for a partition of this many bytes; 0: unknown. */
 unsigned spills_for(const struct rule *rule, uint64_t memory, uint64_t bytes);
 
-/* An input, counted or guessed. */
-struct line_counts {
-    uint64_t lines, bytes;
-    uint64_t marked;   /* candidates */
-    uint64_t keys;     /* different keys of these */
-    uint64_t distinct; /* different keys of all lines */
-    uint64_t hot;      /* lines that repeat a frequent key */
-    double distinct_size, distinct_key_size; /* of a line, of a key, on average
-                                                over different keys */
-    double stored, printed; /* shares of the bytes: of storing and of printing
-                               readings */
-    bool made_keys;         /* keys are not there as they are in the line */
+/* Bytes of a record in a spill, if its line is stored apart from its key or
+ * not; and all bytes that a partition and those that it becomes will spill. */
+double record_size(const struct line_counts *counts, bool has_line);
+struct partition_forecast {
+    double keys, lines, record; /* record: bytes */
+    uint64_t memory;
+    double capacity;   /* keys */
+    uint64_t expected; /* bytes */
+};
+double partition_spills(const struct rule *rule,
+                        const struct partition_forecast *forecast,
+                        unsigned level);
+
+/* ---- The engine (key_engine.c) ------------------------------------------- */
+
+/* A line that is visited in the order of the input. */
+struct candidate {
+    uint64_t hash;
+    uint64_t number : 63; /* of its line in the block, from 0 */
+    uint64_t is_copy : 1;
+    calyx_key key;
+    union {
+        calyx_key line;
+        struct stored_key *stored; /* the key in a table, or a copy for it */
+    };
 };
 
-/* Passes over candidates: if their keys do not fit, one for each share of them,
- * or a single one that spills, whichever costs less. */
-unsigned passes_for(const struct rule *rule, uint64_t memory,
-                    const struct line_counts *counts);
+/* Of a block: its block->work. */
+struct block_candidates {
+    struct candidate *all;
+    size_t count, room;
+    char *key_bytes; /* of keys that are not there as they are in the line */
+    size_t key_size, key_room;
+};
+void block_candidates_free(void *candidates);
 
-/* ---- A look at the input (guess.c) -------------------------------------- */
+/* Add one; `line` may be NULL. Its key has no address until point_to_copies is
+ * called. */
+struct candidate *add_candidate(struct text_block *block, uint64_t hash,
+                                size_t number, const calyx_key *key,
+                                const calyx_key *line);
+void point_to_copies(struct text_block *block);
 
-void guess_counts(const struct engine_plan *plan, struct line_counts *counts);
+/* Visit them, in the order of the input. */
+void visit_candidates(struct key_engine *engine, struct text_block *block);
+
+/* Are lines of the current file dropped? */
+bool drops_lines(const struct key_engine *engine);
+
+/* `memory` bounds the engine. `expected` is the estimated input; zeros if
+ * unknown. `rule` must outlive the engine; `marks` may be NULL. */
+struct key_engine *engine_start(const struct rule *rule,
+                                struct line_marks *marks, uint64_t memory,
+                                const struct sample *expected);
+
+/* Process the remaining partitions, merge the runs, free the engine. */
+struct figures engine_end(struct key_engine *engine);
 
 #endif

@@ -1,0 +1,154 @@
+/*
+ * How an exact verb can be done. There are three methods:
+ *
+ *     one_pass     the text and a table of its lines fit into memory
+ *     by_hashes    plain files are read for their hashes first; then only lines
+ *                  that may equal others are compared, in more passes
+ *     by_spilling  keys are stored in memory; what does not fit goes to
+ *                  temporary files
+ *
+ * verb/exact_run.c takes the first that fits. --dry-run asks it what it costs.
+ */
+#ifndef CALYX_TOOL_METHOD_H
+#define CALYX_TOOL_METHOD_H
+
+#include "exact/budget.h"
+#include "input/pipeline.h"
+#include "input/source.h"
+
+/* ---- What is to be done -------------------------------------------------- */
+
+/* Stored with a key. */
+enum { FILE_BITS = 20, FILES_MASK = (1 << FILE_BITS) - 1 };
+struct tally {
+    uint64_t first;                  /* sequence number of its first line */
+    uint64_t count : 64 - FILE_BITS; /* lines or files; the verb decides */
+    uint64_t file : FILE_BITS;       /* the last file that had the key */
+};
+
+/* Where a line goes as soon as it is read. */
+enum destination { NOT_PRINTED, TO_OUTPUT, TO_SECOND };
+
+/* What distinguishes the verbs. Files are numbered in reading order. */
+struct rule {
+    bool tallies; /* store a tally with each key; else visit must not use it */
+    /* Are new keys of this file inserted? If not, only keys that an earlier
+     * file inserted matter. */
+    bool (*inserts)(uint64_t file);
+    bool (*may_print)(uint64_t file); /* may its lines be printed? */
+    /* Called for each line whose key is in the set; `fresh`: it is new. */
+    enum destination (*visit)(struct tally *tally, bool fresh, uint64_t file);
+    /* Called for a line of a file that does not insert, if its key is absent.
+     * NULL if all files insert. */
+    enum destination (*absent)(uint64_t file);
+    /* At the end of a partition: print the first line of this key? NULL: all
+     * lines were printed before. */
+    bool (*selects)(const struct tally *tally);
+    /* Drops lines that are never printed, among those of files that may print.
+     * Called from many threads. NULL: none. */
+    void (*drop)(const calyx_key *keys, size_t n, bool *dropped);
+    bool of_all_files; /* print keys that every file has */
+    bool counts;       /* print tally->count before lines of the first output */
+    bool prints_marked; /* by_hashes: print lines that stay candidates, not the
+                           others */
+    struct output *output, *second;
+};
+
+/* A hash is seen in classes of files. It meets the condition if it was seen in
+ * all classes of `either`, and twice where that says so; or of `or_else`. */
+enum { CLASSES = 16 };
+struct hash_condition {
+    uint32_t either, or_else;
+};
+#define SEEN_IN(class)       (UINT32_C(1) << (class))
+#define SEEN_TWICE_IN(class) (SEEN_IN(class) << CLASSES)
+
+static inline bool meets_condition(const struct hash_condition *condition,
+                                   uint64_t seen) {
+    return ((seen & condition->either) == condition->either) |
+           ((seen & condition->or_else) == condition->or_else);
+}
+
+/* Files that are read as one. */
+struct reading {
+    int count;
+    char **files;
+    unsigned class; /* below CLASSES: for the condition */
+};
+
+struct exact_job {
+    struct rule rule;
+    const struct reading *readings;
+    size_t reading_count;
+    struct hash_condition condition; /* of lines that are compared */
+    struct sample sum, stored; /* of all files; of those with stored keys */
+    size_t storing;            /* readings whose new keys are stored: the first
+                                  ones */
+    size_t printing;           /* and those that may print: the last ones */
+    bool known;                /* no file is a pipe */
+    bool second;               /* there is a second output */
+    enum { SELECT_ALL, SELECT_REPEATED, SELECT_SINGLE } selected; /* keys */
+    struct kept_text kept; /* what a method that gave up read of pipes */
+};
+
+/* ---- What a method says -------------------------------------------------- */
+
+struct figures {
+    uint64_t lines, bytes;        /* read by one pass */
+    uint64_t candidates;          /* lines that were looked up */
+    uint64_t keys;                /* distinct keys stored */
+    uint64_t printed, second;     /* lines */
+    uint64_t partitions, spilled; /* spilled: bytes */
+    uint64_t temporary;           /* bytes of temporary files at once */
+    uint64_t read;                /* bytes of the files, in all passes */
+    uint64_t passes;              /* over the files */
+};
+
+/* An input, counted or guessed. */
+struct line_counts {
+    uint64_t lines, bytes;
+    uint64_t marked;   /* candidates */
+    uint64_t keys;     /* different keys of these */
+    uint64_t distinct; /* different keys of all lines */
+    uint64_t hot;      /* lines that repeat a frequent key */
+    double distinct_size, distinct_key_size; /* of a line, of a key, on average
+                                                over different keys */
+    double stored, printed; /* shares of the bytes: of storing and of printing
+                               readings */
+    bool made_keys;         /* keys are not there as they are in the line */
+};
+
+struct forecast {
+    uint64_t passes, read, spilled;
+    uint64_t temporary; /* bytes of temporary files at once */
+};
+
+struct method {
+    /* May it do the job in the memory of -S? */
+    bool (*fits)(const struct exact_job *job);
+    /* What will it take? */
+    struct forecast (*cost)(const struct exact_job *job,
+                            const struct line_counts *counts);
+    /* False if it does not fit after all: another method goes on. Output that
+     * was written is not written again; figures->read and passes are what was
+     * read in vain. */
+    bool (*run)(struct exact_job *job, struct figures *figures);
+    bool finds_candidates; /* by the condition, in a first pass */
+};
+extern const struct method one_pass, by_hashes, by_spilling;
+
+/* ---- Plans (dry_run.c) --------------------------------------------------- */
+
+/* --dry-run: print the likely and the worst case. */
+void print_plan(const struct exact_job *job, const struct method *method);
+
+/* Fail if the folder for temporary files cannot hold the likely case. */
+void expect_space(const struct exact_job *job, const struct method *method);
+
+/* A look at the input, which counts candidates if `condition` is not NULL
+ * (guess.c). */
+void guess_counts(const struct exact_job *job,
+                  const struct hash_condition *condition,
+                  struct line_counts *counts);
+
+#endif

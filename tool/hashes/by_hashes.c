@@ -1,0 +1,335 @@
+/*
+ * The method for plain files that do not fit into memory: they are read for
+ * their hashes first, which mark candidates (candidates.h). Then only these are
+ * compared, with their keys in memory, in more passes if these do not fit; or
+ * spilled (key_engine.h), if that costs less. The last pass prints.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "exact/key_engine.h"
+#include "exact/key_hash.h"
+#include "exact/slot_table.h"
+#include "hashes/candidates.h"
+#include "input/source.h"
+
+/* Is a pass for hashes worth it? If few lines would be stored without, that is
+ * faster; and very many do not fit, even as marks. */
+static bool fits(const struct exact_job *job) {
+    const uint64_t few = (uint64_t)4 << 20, memory = budget();
+    return job->known && job->sum.plain && !job->rule.selects &&
+           !job->rule.counts &&
+           (job->stored.bytes >= few || job->stored.bytes >= memory / 4) &&
+           job->sum.lines <= most_lines_in(memory);
+}
+
+/* A pass costs as much as its bytes. A spilled record costs about four times
+ * its bytes: it is written, read and hashed again. Then the files are read to
+ * print them. */
+static unsigned passes_for(const struct rule *rule, uint64_t memory,
+                           const struct line_counts *counts) {
+    enum { MOST_PASSES = 6 };
+    const double size = (double)counts->bytes / (double)(counts->lines + 1);
+    const uint64_t stored =
+        slot_table_bytes(counts->keys) +
+        (uint64_t)((size + stored_key_size(tally_size(rule))) *
+                   (double)counts->keys);
+    const uint64_t passes = stored / memory_of_keys(rule, memory) + 1;
+    if (passes > MOST_PASSES) return 1;
+    const double left = 1 - 1 / (double)passes;
+    const double spilling =
+        4 * left * (size + 6) * (double)counts->marked + (double)counts->bytes;
+    return (double)(passes - 1) * (double)counts->bytes < spilling
+               ? (unsigned)passes
+               : 1;
+}
+
+/* ---- Candidates of a block ----------------------------------------------- */
+
+struct candidate_pass {
+    struct key_engine *engine;
+    const struct candidates *found;
+    unsigned pass, passes;
+};
+
+static bool is_of_pass(const struct candidate_pass *p, uint64_t hash) {
+    return p->passes < 2 ||
+           ((hash >> 32 & UINT16_MAX) * p->passes) >> 16 == p->pass;
+}
+
+/* Keys of a batch that are looked up, and what is found. */
+struct batch_lookups {
+    size_t count;
+    size_t index[BATCH_ROOM]; /* in the batch */
+    calyx_key keys[BATCH_ROOM];
+    uint64_t hashes[BATCH_ROOM];
+    struct stored_key *stored[BATCH_ROOM];
+};
+
+/* Those of this pass whose lines are marked, from `line` on, and not dropped.
+ */
+static void choose_marked(const struct candidate_pass *p,
+                          const struct key_batch *batch, uint64_t line,
+                          const bool *dropped, struct batch_lookups *l) {
+    size_t marked = 0, n = 0;
+    for (size_t i = 0; i < batch->count; i++) {
+        l->index[marked] = i;
+        l->keys[marked] = batch->keys[i];
+        marked += marks_has(p->found->marks, line + i) & !dropped[i];
+    }
+    hash_keys(p->engine->input.hasher, l->keys, marked, l->hashes);
+    for (size_t i = 0; i < marked; i++) {
+        l->index[n] = l->index[i];
+        l->keys[n] = l->keys[i];
+        l->hashes[n] = l->hashes[i];
+        n += is_of_pass(p, l->hashes[i]);
+    }
+    l->count = n;
+}
+
+/* Forget the keys that are stored, after visiting them. */
+static void visit_stored(struct key_engine *e, uint64_t line,
+                         struct batch_lookups *l) {
+    size_t n = 0;
+    for (size_t i = 0; i < l->count; i++) {
+        if (l->stored[i])
+            partition_visit_stored(
+                &e->input, NULL, false,
+                &(struct record){.sequence = line + l->index[i]}, e->file);
+        l->index[n] = l->index[i];
+        l->keys[n] = l->keys[i];
+        l->hashes[n] = l->hashes[i];
+        n += !l->stored[i];
+    }
+    memset(l->stored, 0, n * sizeof *l->stored);
+    l->count = n;
+}
+
+/* Look up the marked lines of a batch. What is left to be done in order are
+ * keys that are not there yet; and with tallies, all. */
+static void look_up(struct text_block *block, const struct key_batch *batch,
+                    uint64_t line, const bool *dropped) {
+    const struct candidate_pass *const p = block->context;
+    struct key_engine *const e = p->engine;
+    struct batch_lookups l;
+    l.keys[0] = (calyx_key){0};
+    bool is_copy[BATCH_ROOM];
+    choose_marked(p, batch, line, dropped, &l);
+    key_table_find(e->input.keys, l.keys, l.hashes, l.count, l.stored);
+    if (!e->rule->tallies) visit_stored(e, line, &l);
+    for (size_t i = 0; i < l.count; i++) is_copy[i] = !l.stored[i];
+    if (e->rule->inserts(e->file))
+        key_table_copy(e->input.keys, l.keys, l.count, l.stored);
+    for (size_t i = 0; i < l.count; i++) {
+        const size_t at = l.index[i];
+        struct candidate *const c = add_candidate(
+            block, l.hashes[i], block->lines + at, &l.keys[i], NULL);
+        c->stored = l.stored[i];
+        c->is_copy = is_copy[i] && l.stored[i];
+    }
+}
+
+/* Number of the first line of a block, and where its last line must be. False
+ * if it is not the block that it was in the first pass. */
+static bool find_lines(const struct candidate_pass *p,
+                       const struct text_block *block, uint64_t *first,
+                       uint64_t *end) {
+    const struct candidates *const found = p->found;
+    const uint64_t *const blocks = found->first_blocks + p->engine->file;
+    const uint64_t number = blocks[0] + block->number;
+    if (number >= blocks[1] ||
+        (file_was_touched(block->file) &&
+         calyx_hash(p->engine->input.hasher, block->text, block->size) !=
+             found->block_sums[number]))
+        return false;
+    *first = found->block_starts[number];
+    *end = found->block_starts[number + 1];
+    return true;
+}
+/* A dropped line is not printed, and so keeps or gets a mark. */
+static void drop_lines(const struct key_engine *e,
+                       const struct key_batch *batch, uint64_t line,
+                       bool *dropped) {
+    memset(dropped, 0, batch->count);
+    e->rule->drop(batch->keys, batch->count, dropped);
+    for (size_t i = 0; i < batch->count; i++)
+        if (dropped[i]) marks_set(e->marks, line + i);
+}
+
+/* Only lines with marks are. */
+static void find_marked(struct text_block *block, struct key_batch *batch) {
+    const struct candidate_pass *const p = block->context;
+    const struct key_engine *const e = p->engine;
+    bool dropped[BATCH_ROOM] = {false};
+    uint64_t first = 0, end = 1;
+    const bool same = find_lines(p, block, &first, &end);
+    batch_start(batch, block);
+    while (same && batch_next(batch, block)) {
+        const uint64_t line = first + block->lines;
+        if (batch->count > end - line) break;
+        if (drops_lines(e)) drop_lines(e, batch, line, dropped);
+        look_up(block, batch, line, dropped);
+        note_ends(block, batch);
+    }
+    if (first + block->lines != end)
+        snprintf(block->trouble, sizeof block->trouble,
+                 "changed while it was read");
+    point_to_copies(block);
+}
+
+/* ---- Passes -------------------------------------------------------------- */
+
+static bool visit(struct text_block *block, struct key_batch *batch) {
+    (void)batch;
+    const struct candidate_pass *const p = block->context;
+    visit_candidates(p->engine, block);
+    return true;
+}
+
+/* Print a block in the last pass, unless lines before it are not known yet. */
+static bool visit_and_print(struct text_block *block, struct key_batch *batch) {
+    const struct candidate_pass *const p = block->context;
+    const struct key_engine *const e = p->engine;
+    visit(block, batch);
+    if (!e->input.full && !e->pending_count && !block->trouble[0])
+        marks_print_block(e->marks, block);
+    return true;
+}
+
+/* Returns the bytes that were read. */
+static uint64_t read_pass(struct candidate_pass *p,
+                          const struct exact_job *job) {
+    struct key_engine *const e = p->engine;
+    const bool last = p->pass + 1 == p->passes;
+    uint64_t bytes = 0;
+    e->sequence = 0;
+    for (e->file = 0; e->file < job->reading_count; e->file++) {
+        const struct reading *const r = &job->readings[e->file];
+        const bool prints = last && job->rule.may_print(e->file);
+        const struct stages stages = {
+            .in_parallel = find_marked,
+            .in_order = prints ? visit_and_print : visit,
+            .output = job->rule.output,
+            .context = p,
+            .work_size = sizeof(struct block_candidates),
+            .free_work = block_candidates_free};
+        bytes += run_pipeline(&stages, r->count, r->files).bytes;
+        if (e->sequence != p->found->starts[e->file + 1])
+            fail_at(r->files[0], 0, "changed while it was read");
+    }
+    return bytes;
+}
+
+/* If the keys do not fit, for a share of the keys each time, or spilling. The
+ * last pass prints, unless records were spilled. */
+static struct figures compare_candidates(const struct exact_job *job,
+                                         const struct candidates *found) {
+    const uint64_t size = found->bytes / (found->lines + 1);
+    const uint64_t memory = budget_without(marks_bytes(found->lines));
+    const struct line_counts counts = {.lines = found->lines,
+                                       .bytes = found->bytes,
+                                       .marked = found->marked,
+                                       .keys = found->keys};
+    struct candidate_pass p = {
+        .engine =
+            engine_start(&job->rule, found->marks, memory, &(struct sample){0}),
+        .found = found,
+        .passes = passes_for(&job->rule, memory, &counts)};
+    uint64_t read = found->bytes;
+    for (; p.pass < p.passes; p.pass++) {
+        struct partition *const input = &p.engine->input;
+        if (p.pass) partition_end(input);
+        partition_start(input, 0, found->keys / p.passes + found->keys / 64,
+                        size * found->marked / p.passes);
+        key_table_reserve(input->keys);
+        read += read_pass(&p, job);
+    }
+    struct figures figures = engine_end(p.engine);
+    figures.passes = 1 + p.passes;
+    figures.read = read;
+    return figures;
+}
+
+/* ---- Run ----------------------------------------------------------------- */
+
+/* Print what was not printed. */
+static void print_rest(const struct exact_job *job, struct line_marks *marks,
+                       uint64_t first, struct figures *f) {
+    const struct rule *const rule = &job->rule;
+    const struct reading *const last = &job->readings[job->reading_count - 1];
+    for (int i = 0; i < 1 + (rule->second != NULL); i++) {
+        if (i) marks_start(marks, first, !rule->prints_marked);
+        const uint64_t bytes = marks_print(marks, last->count, last->files,
+                                           i ? rule->second : rule->output);
+        f->read += bytes;
+        f->passes += bytes > 0;
+    }
+}
+
+static void compare_and_print(const struct exact_job *job,
+                              const struct candidates *found,
+                              struct figures *f) {
+    const struct rule *const rule = &job->rule;
+    struct line_marks *const marks = found->marks;
+    const uint64_t first = found->starts[job->reading_count - job->printing];
+    const uint64_t *const last = found->first_blocks + job->reading_count - 1;
+    marks->sums = found->block_sums + last[0];
+    marks->sum_count = last[1] - last[0];
+    marks_start(marks, first, rule->prints_marked);
+    *f = compare_candidates(job, found);
+    print_rest(job, marks, first, f);
+    expect_same_files();
+    const uint64_t marked = marks_count(marks, first);
+    f->lines = found->lines;
+    f->bytes = found->bytes;
+    f->candidates = found->marked;
+    /* lines that were never marked have a key of their own */
+    if (first == 0) f->keys += found->lines - found->marked;
+    f->printed = rule->prints_marked ? marked : found->lines - first - marked;
+}
+
+static bool run(struct exact_job *job, struct figures *f) {
+    struct candidates found;
+    const bool fit = candidates_find(&found, job, budget());
+    *f = (struct figures){.read = found.bytes, .passes = 1};
+    if (fit) compare_and_print(job, &found, f);
+    candidates_free(&found);
+    return fit;
+}
+
+/* ---- Cost ---------------------------------------------------------------- */
+
+static struct forecast cost(const struct exact_job *job,
+                            const struct line_counts *counts) {
+    const struct rule *const rule = &job->rule;
+    const uint64_t memory = budget_without(marks_bytes(counts->lines));
+    const unsigned passes = passes_for(rule, memory, counts);
+    const double record = record_size(counts, false);
+    const double size = record - 3 + (double)tally_size(rule) + 8;
+    const uint64_t slots = 8 * (counts->keys + counts->keys / 2);
+    const uint64_t room = memory_of_keys(rule, memory);
+    const double capacity =
+        (double)(room - (slots < room / 2 ? slots : room / 2)) / size;
+    const struct partition_forecast input = {
+        .keys = (double)counts->keys,
+        .lines = (double)counts->marked,
+        .record = record,
+        .memory = memory,
+        .capacity = capacity,
+        .expected = counts->bytes / (counts->lines + 1) * counts->marked};
+    const double records = passes > 1 ? 0 : partition_spills(rule, &input, 0);
+    const uint64_t hashes =
+        hashes_spilled(job->sum.lines, counts->lines, budget());
+    const bool prints = passes == 1 && (double)counts->keys > capacity;
+    const unsigned second = job->second;
+    const double printing = counts->printed * (double)counts->bytes;
+    return (struct forecast){
+        .passes = 1 + passes + prints + second,
+        .read = (1 + passes) * counts->bytes +
+                (uint64_t)((prints + second) * printing),
+        .spilled = hashes + (uint64_t)records,
+        .temporary = (double)hashes > records ? hashes : (uint64_t)records};
+}
+
+const struct method by_hashes = {
+    .fits = fits, .cost = cost, .run = run, .finds_candidates = true};
