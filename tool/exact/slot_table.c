@@ -56,6 +56,14 @@ static void put_doubtful(struct slot_table *t, struct doubtful_slots *doubtful,
     doubtful->count = 0;
 }
 
+/* The line of this slot. */
+static bool line_is_full(const struct slot_table *t, uint64_t at) {
+    bool full = true;
+    for (uint64_t i = 0; i < LINE_SLOTS; i++)
+        full &= load_slot(t, at / LINE_SLOTS * LINE_SLOTS + i) != 0;
+    return full;
+}
+
 /* Number of full lines at the end of a table: slots that found no room there
  * are in its first lines. */
 static uint64_t full_lines_at_end(const struct slot_table *t) {

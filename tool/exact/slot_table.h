@@ -99,13 +99,6 @@ static inline bool swap_slot(struct slot_table *t, uint64_t at, uint64_t *was,
         &t->slots[at], was, slot, memory_order_acq_rel, memory_order_acquire);
 }
 
-static inline bool line_is_full(const struct slot_table *t, uint64_t at) {
-    bool full = true;
-    for (uint64_t i = 0; i < LINE_SLOTS; i++)
-        full &= load_slot(t, at / LINE_SLOTS * LINE_SLOTS + i) != 0;
-    return full;
-}
-
 static inline bool has_tag(uint64_t slot, uint64_t tag) {
     return (slot ^ tag) >> PLACE_BITS == 0;
 }

@@ -111,13 +111,6 @@ static void prefetch_slots(const struct slot_table *t, struct slot_hash hash) {
     __builtin_prefetch((const void *)&t->slots[hash.first], 0, 2);
 }
 
-/* When that is there: if it is full, prefetch the next. */
-static void prefetch_overflow(const struct slot_table *t,
-                              struct slot_hash hash) {
-    if (line_is_full(t, hash.first) && hash.first + LINE_SLOTS < t->count)
-        __builtin_prefetch((const void *)&t->slots[hash.first + LINE_SLOTS]);
-}
-
 /* The first look: claim a free slot, unless the tag is there. */
 static void claim_free_slot(struct pass_state *p, struct batch_state *b,
                             size_t i) {
@@ -140,7 +133,7 @@ static void claim_free_slot(struct pass_state *p, struct batch_state *b,
 }
 
 static void claim_free_slots(struct pass_state *p, struct batch_state *b) {
-    enum { SLOTS_AHEAD = 64, OVERFLOW_AHEAD = 10 };
+    enum { SLOTS_AHEAD = 64 };
     struct slot_table *const t = &p->table;
     const size_t n = b->batch->count;
     b->matches = 0;
@@ -148,8 +141,6 @@ static void claim_free_slots(struct pass_state *p, struct batch_state *b) {
         prefetch_slots(t, b->hashes[i]);
     for (size_t i = 0; i < n; i++) {
         if (i + SLOTS_AHEAD < n) prefetch_slots(t, b->hashes[i + SLOTS_AHEAD]);
-        if (i + OVERFLOW_AHEAD < n)
-            prefetch_overflow(t, b->hashes[i + OVERFLOW_AHEAD]);
         claim_free_slot(p, b, i);
     }
     if (p->role.claims_absent) t->used += n - b->matches;
