@@ -648,14 +648,34 @@ PYTHON
     says "temporary      7"
     run_calyx dedup --dry-run --assume 1000 first
     says "input          about 1 000 lines, 64.0 kB"
-    run_calyx dedup --dry-run --assume 1000 </dev/null
-    fails_with "option --assume is about files: name one"
     run_calyx dedup --assume 1000 first
     fails_with "option --assume goes with --dry-run only"
-    for wrong in 0 5,0 x 5, 1e19,1e6; do
+    for wrong in 0 5,0 x 5, 1e19,1e6 0x5 ax5 5,64x5 70000x5 1x 1x1x1; do
         run_calyx dedup --dry-run --assume $wrong first
-        fails_with "option --assume wants a number of lines, or LINES,BYTES, such as 5G,64; not '$wrong'"
+        fails_with "option --assume wants a number of lines, or LINES,BYTES, or FILESxLINES,BYTES, such as 3x5G,64; not '$wrong'"
     done
+}
+
+@test "--dry-run --assume knows how many files there are, and names none" {
+    run_calyx common -S 4G --dry-run --assume 5G,64 one two three
+    grep -v "free space" out >named
+    for assumed in 3x5G,64 "5G,64 --assume 2x5G,64"; do
+        # shellcheck disable=SC2086
+        run_calyx common -S 4G --dry-run --assume $assumed
+        is_status 0
+        grep -v "free space" out | cmp - named
+    done
+    says "temporary      97" # two files: 79
+    run_calyx dedup --dry-run --assume 1000
+    says "input          about 1 000 lines, 64.0 kB"
+    run_calyx minus --dry-run --assume 1000 --assume 500,100
+    says "input          about 1 500 lines, 114 kB"
+    run_calyx common --dry-run --assume 1000
+    fails_with "at least 2 operands are wanted, found 1"
+    run_calyx common --dry-run --assume 3x1000 one two three
+    fails_with "option --assume stands for several files: name none, not '"
+    run_calyx common --assume 3x1000
+    fails_with "option --assume goes with --dry-run only"
 }
 
 # keeps_plan WORDS...: passes, bytes read, bytes spilled and the temporary files
@@ -702,6 +722,46 @@ keeps_plan() {
     keeps_plan dedup many
     keeps_plan common unique next
     keeps_plan minus unique many
+}
+
+# some_common STEP FILE...: 90000 lines in each, one of STEP in all
+some_common() {
+    local step=$1 file i=0
+    shift
+    for file; do
+        awk -v i=$((++i)) -v step="$step" 'BEGIN { for (k = 0; k < 90000; k++)
+            printf "https://example.org/one/prefix/for/all/%d/%017d\n",
+                k % step ? i : 0, k * 7919 }' >"$file"
+    done
+}
+
+@test "common of three and more files writes what two of them do" {
+    local two
+    some_common 20 f1 f2 f3 f4
+    export CALYX_TEST_BUDGET=700000
+    "$CALYX" common f1 f2 --json-stats figures >out
+    two=$(jq .temporary_bytes figures)
+    [ "$two" -gt 0 ]
+    for files in "f1 f2 f3" "f1 f2 f3 f4"; do
+        # shellcheck disable=SC2086
+        keeps_plan common $files
+        # shellcheck disable=SC2086
+        common_by_awk $files | cmp - out
+        jq -e ".temporary_bytes <= 1.5 * $two" figures
+        jq -e '.read_bytes < 2 * .bytes and .lines % 90000 == 0' figures
+    done
+}
+
+@test "common of three files whose common keys do not fit: more passes, or spills" {
+    export CALYX_TEST_BUDGET=300000
+    some_common 15 f1 f2 f3
+    "$CALYX" common f1 f2 f3 --json-stats figures >out
+    common_by_awk f1 f2 f3 | cmp - out
+    jq -e '.passes > 2 and .partitions > 1' figures
+    some_common 2 f1 f2 f3
+    "$CALYX" common f1 f2 f3 --json-stats figures >out
+    common_by_awk f1 f2 f3 | cmp - out
+    jq -e '.passes == 3 and .partitions > 20' figures
 }
 
 @test "too little space for the likely temporary files is refused, unless forced" {

@@ -33,7 +33,7 @@ static uint64_t planned_filter_bytes(uint64_t lines) {
 void approx_plan(int count, char **files) {
     char text[TEXT_SIZE], more[TEXT_SIZE];
     const struct sample sum = sample_files(count, files);
-    const bool known = sum.rereadable && count > 0;
+    const bool known = sum.rereadable;
     const uint64_t filter = known ? planned_filter_bytes(sum.lines) : 0;
     printf("memory         %s\n", size_text(budget(), text));
     if (known)

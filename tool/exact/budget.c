@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "exact/spill.h"
+#include "frame/file_list.h"
 #include "frame/memory_left.h"
 #include "input/pipeline.h"
 #include "input/records.h"
@@ -18,24 +19,58 @@ enum { LEAST = 16000000 };
 
 static uint64_t given;
 static bool dry;
-static uint64_t assumed_lines, assumed_size; /* of each file, of a line */
+static const char *assumed; /* the last --assume */
+static bool assumed_several;
+static const char assumed_file[] = "--assume ";
+
+/* [COUNTx]LINES[,BYTES] */
+struct assumption {
+    uint64_t count, lines, size;
+};
+
+static bool assumption_from(const char *text, struct assumption *a) {
+    char number[TEXT_SIZE];
+    const char *const x = strchr(text, 'x'), *const comma = strchr(text, ',');
+    *a = (struct assumption){.count = 1, .size = 64};
+    if (x) {
+        snprintf(number, sizeof number, "%.*s", (int)(x - text), text);
+        if (!count_from(number, &a->count) || !a->count) return false;
+        text = x + 1;
+    }
+    const size_t size = comma ? (size_t)(comma - text) : strlen(text);
+    if (size >= sizeof number || (comma && comma < text)) return false;
+    snprintf(number, sizeof number, "%.*s", (int)size, text);
+    return count_from(number, &a->lines) && a->lines && a->count <= 65536 &&
+           (!comma || (size_from(comma + 1, &a->size) && a->size)) &&
+           a->lines <= UINT64_MAX / 65536 / a->size;
+}
 
 static void parse_assumed(const struct verb_option *o, const char *value) {
-    char text[TEXT_SIZE];
-    const char *const comma = strchr(value, ',');
-    const size_t size = comma ? (size_t)(comma - value) : strlen(value);
-    assumed_size = 64;
-    if (size < sizeof text) {
-        memcpy(text, value, size);
-        text[size] = '\0';
-        if (count_from(text, &assumed_lines) && assumed_lines &&
-            (!comma || (size_from(comma + 1, &assumed_size) && assumed_size)) &&
-            assumed_lines <= UINT64_MAX / 65536 / assumed_size)
-            return;
-    }
-    fail("option --%s wants a number of lines, or LINES,BYTES, such as 5G,64; "
-         "not '%s'",
-         o->name, value);
+    struct assumption a;
+    if (!assumption_from(value, &a))
+        fail("option --%s wants a number of lines, or LINES,BYTES, or "
+             "FILESxLINES,BYTES, such as 3x5G,64; not '%s'",
+             o->name, value);
+    assumed_several |= assumed || a.count > 1;
+    assumed = value;
+    const size_t size = strlen(value);
+    char *const name = alloc_memory(sizeof assumed_file + size);
+    memcpy(name, assumed_file, sizeof assumed_file - 1);
+    memcpy(name + sizeof assumed_file - 1, value, size + 1);
+    while (a.count--) add_operand(name); /* as long as the process */
+}
+
+/* Of a file that --assume stands for, or that is named. */
+static struct sample assumed_sample(const char *path) {
+    const size_t size = sizeof assumed_file - 1;
+    const bool named = strncmp(path, assumed_file, size) != 0;
+    struct assumption a;
+    if (named && assumed_several)
+        fail("option --assume stands for several files: name none, not '%s'",
+             path);
+    assumption_from(named ? assumed : path + size, &a);
+    const uint64_t bytes = a.lines * a.size;
+    return (struct sample){true, true, bytes, a.lines, 1e-9 * (double)bytes};
 }
 
 const struct group budget_group = {
@@ -61,8 +96,9 @@ const struct group budget_group = {
          parse_flag, &dry},
         {0, "assume", "LINES[,BYTES]",
          "With --dry-run, plan for files of LINES lines of BYTES bytes each, "
-         "by default 64, of which one of ten occurs twice, read at 1 GB/s. The "
-         "files need not exist.",
+         "by default 64, of which one of ten occurs twice, read at 1 GB/s. "
+         "3x5G,64 are three such files; given again, it adds files of another "
+         "size. Files that are named instead need not exist.",
          parse_assumed, NULL},
     },
 };
@@ -79,12 +115,12 @@ void *map_memory(uint64_t size) {
 }
 
 bool only_plans(void) {
-    if (assumed_lines && !dry) fail("option --assume goes with --dry-run only");
+    if (assumed && !dry) fail("option --assume goes with --dry-run only");
     return dry;
 }
 
 bool assumes_lines(void) {
-    return assumed_lines > 0;
+    return assumed != NULL;
 }
 
 /* ---- What there is ------------------------------------------------------ */
@@ -121,11 +157,7 @@ uint64_t budget_without(uint64_t taken) {
 struct sample sample_file(const char *path) {
     enum { SIZE = 1 << 20 };
     struct sample sample = {0};
-    if (assumed_lines) {
-        const uint64_t bytes = assumed_lines * assumed_size;
-        return (struct sample){true, true, bytes, assumed_lines,
-                               1e-9 * (double)bytes};
-    }
+    if (assumed) return assumed_sample(path);
     if (!is_regular_file(path)) return sample;
     sample.rereadable = true;
     const double started = seconds_now();
@@ -160,7 +192,7 @@ void sample_add(struct sample *sum, const struct sample *more) {
 }
 
 struct sample sample_files(int count, char **files) {
-    struct sample sum = {.rereadable = true, .plain = true};
+    struct sample sum = {.rereadable = count > 0, .plain = true};
     for (int i = 0; i < count; i++) {
         const struct sample one = sample_file(files[i]);
         sample_add(&sum, &one);

@@ -33,7 +33,7 @@ struct sample {
     double seconds;  /* to read it, about */
 };
 struct sample sample_file(const char *path);
-struct sample sample_files(int count, char **files); /* as one; if any */
+struct sample sample_files(int count, char **files); /* as one; none: a pipe */
 void sample_add(struct sample *sum, const struct sample *more);
 
 /* Fails if standard input is to be read twice. */

@@ -20,18 +20,23 @@ static struct line_counts worst_of(const struct method *method,
     return worst;
 }
 
-/* What --assume says: a tenth of the lines have a key that occurs twice. */
+/* What --assume says: a tenth of the lines have a key that occurs twice, in
+ * files that are hashed. */
 static struct line_counts assumed_counts(const struct exact_job *job) {
     const uint64_t lines = job->sum.lines, twice = lines / 10;
     const double size = (double)job->sum.bytes / (double)lines;
-    const double files = (double)job->reading_count;
+    const double bytes = (double)job->sum.bytes;
+    double printed = 0;
+    for (size_t i = 0; i < job->printing; i++)
+        printed +=
+            (double)job->readings[job->reading_count - 1 - i].is.bytes / bytes;
     return (struct line_counts){.lines = lines,
                                 .bytes = job->sum.bytes,
                                 .marked = twice,
-                                .keys = twice / 2,
+                                .keys = job->hashed.lines / 20,
                                 .distinct = lines - twice / 2,
-                                .stored = (double)job->storing / files,
-                                .printed = (double)job->printing / files,
+                                .stored = (double)job->stored.bytes / bytes,
+                                .printed = printed,
                                 .distinct_size = size,
                                 .distinct_key_size = size - 1};
 }
@@ -115,8 +120,6 @@ static void print_space(uint64_t likely) {
 
 void print_plan(const struct exact_job *job, const struct method *method) {
     char text[TEXT_SIZE], more[TEXT_SIZE];
-    if (assumes_lines() && !job->known)
-        fail("option --assume is about files: name one, which need not exist");
     printf("memory         %s\n", size_text(budget(), text));
     if (!job->known) {
         printf("input          a pipe, of unknown size\n"

@@ -20,7 +20,7 @@
 enum {
     SAMPLE_LINES = 4000000,
     PIECE_BYTES = 1 << 18,
-    CLASS_BITS = 4, /* the low bits of a sampled hash are its class */
+    CLASS_BITS = 2, /* the low bits of a sampled hash are its class */
     HOT_COUNT = 4,  /* a key that the sample has as often is frequent */
 };
 static const uint64_t most_whole = 4000000000, most_in_pieces = 256000000;

@@ -115,6 +115,9 @@ void partition_visit_candidate(struct partition *partition,
                                const struct candidate *candidate,
                                const struct record *record, uint64_t file);
 
+/* Was a record with this hash spilled? Perhaps, or no. Any thread. */
+bool may_be_spilled(const struct partition *partition, uint64_t hash);
+
 /* A line whose key is stored; `tally` is NULL if there is none. Any thread, if
  * there are marks and no tallies. */
 void partition_visit_stored(struct partition *partition, struct tally *tally,

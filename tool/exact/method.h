@@ -56,7 +56,7 @@ struct rule {
 
 /* A hash is seen in classes of files. It meets the condition if it was seen in
  * all classes of `either`, and twice where that says so; or of `or_else`. */
-enum { CLASSES = 16 };
+enum { CLASSES = 4 };
 struct hash_condition {
     uint32_t either, or_else;
 };
@@ -74,6 +74,7 @@ struct reading {
     int count;
     char **files;
     unsigned class; /* below CLASSES: for the condition */
+    struct sample is;
 };
 
 struct exact_job {
@@ -81,15 +82,22 @@ struct exact_job {
     const struct reading *readings;
     size_t reading_count;
     struct hash_condition condition; /* of lines that are compared */
-    struct sample sum, stored; /* of all files; of those with stored keys */
-    size_t storing;            /* readings whose new keys are stored: the first
-                                  ones */
-    size_t printing;           /* and those that may print: the last ones */
+    size_t storing;  /* readings whose new keys are stored: the first ones */
+    size_t printing; /* and those that may print: the last ones */
+    /* From the readings (exact_run.c): */
+    struct sample sum, stored; /* of all files; of those with stored keys; */
+    struct sample hashed;      /* and of those that store keys or may print */
     bool known;                /* no file is a pipe */
     bool second;               /* there is a second output */
     enum { SELECT_ALL, SELECT_REPEATED, SELECT_SINGLE } selected; /* keys */
     struct kept_text kept; /* what a method that gave up read of pipes */
 };
+
+/* The others are only looked up among the stored keys. */
+static inline bool is_hashed(const struct exact_job *job, size_t reading) {
+    return reading < job->storing ||
+           reading >= job->reading_count - job->printing;
+}
 
 /* ---- What a method says -------------------------------------------------- */
 

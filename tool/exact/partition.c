@@ -70,7 +70,7 @@ static void spill_record(struct partition *p, uint64_t hash,
     spill_put(p->spills[at], &spilled);
 }
 
-static bool may_be_spilled(const struct partition *p, uint64_t hash) {
+bool may_be_spilled(const struct partition *p, uint64_t hash) {
     bool found;
     return p->full && calyx_has_hashes(p->spilled_keys, &hash, 1, &found);
 }

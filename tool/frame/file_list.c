@@ -13,6 +13,14 @@ void parse_file_list(const struct verb_option *option, const char *value) {
     list = value;
 }
 
+static char **named; /* by add_operand */
+static size_t named_count, named_room;
+
+void add_operand(const char *name) {
+    named = with_room(named, &named_room, named_count + 1, sizeof *named);
+    named[named_count++] = (char *)(uintptr_t)name;
+}
+
 static bool is_standard(const char *name) {
     return strcmp(name, "-") == 0;
 }
@@ -48,6 +56,10 @@ static char *read_list(const char **name, size_t *size) {
 }
 
 char **operands_with_files(char **operands, int *count) {
+    if (!list && !*count && named_count) {
+        *count = (int)named_count;
+        return named;
+    }
     if (!list) return operands;
     const char *name;
     size_t size;

@@ -18,6 +18,10 @@ void parse_file_list(const struct verb_option *option, const char *value);
             parse_file_list, NULL                                              \
     }
 
+/* A file that an option speaks of; if there are no operands, those are taken.
+ */
+void add_operand(const char *name);
+
 /* The operands with the files of --files0-from behind them; their number is
  * changed. */
 char **operands_with_files(char **operands, int *count);

@@ -20,7 +20,7 @@ static bool fits(const struct exact_job *job) {
     return job->known && job->sum.plain && !job->rule.selects &&
            !job->rule.counts &&
            (job->stored.bytes >= few || job->stored.bytes >= memory / 4) &&
-           job->sum.lines <= most_lines_in(memory);
+           job->hashed.lines <= most_lines_in(memory);
 }
 
 /* A pass costs as much as its bytes. A spilled record costs about four times
@@ -50,6 +50,10 @@ struct candidate_pass {
     struct key_engine *engine;
     const struct candidates *found;
     unsigned pass, passes;
+    /* Of files that were not hashed: what the last pass read, and the lines
+     * that were compared. */
+    struct input_totals others;
+    uint64_t compared;
 };
 
 static bool is_of_pass(const struct candidate_pass *p, uint64_t hash) {
@@ -66,19 +70,18 @@ struct batch_lookups {
     struct stored_key *stored[BATCH_ROOM];
 };
 
-/* Those of this pass whose lines are marked, from `line` on, and not dropped.
- */
-static void choose_marked(const struct candidate_pass *p,
-                          const struct key_batch *batch, uint64_t line,
-                          const bool *dropped, struct batch_lookups *l) {
-    size_t marked = 0, n = 0;
+/* The `chosen` keys that are of this pass. */
+static void choose_keys(const struct candidate_pass *p,
+                        const struct key_batch *batch, const bool *chosen,
+                        struct batch_lookups *l) {
+    size_t all = 0, n = 0;
     for (size_t i = 0; i < batch->count; i++) {
-        l->index[marked] = i;
-        l->keys[marked] = batch->keys[i];
-        marked += marks_has(p->found->marks, line + i) & !dropped[i];
+        l->index[all] = i;
+        l->keys[all] = batch->keys[i];
+        all += chosen[i];
     }
-    hash_keys(p->engine->input.hasher, l->keys, marked, l->hashes);
-    for (size_t i = 0; i < marked; i++) {
+    hash_keys(p->engine->input.hasher, l->keys, all, l->hashes);
+    for (size_t i = 0; i < all; i++) {
         l->index[n] = l->index[i];
         l->keys[n] = l->keys[i];
         l->hashes[n] = l->hashes[i];
@@ -105,16 +108,17 @@ static void visit_stored(struct key_engine *e, uint64_t line,
     l->count = n;
 }
 
-/* Look up the marked lines of a batch. What is left to be done in order are
- * keys that are not there yet; and with tallies, all. */
+/* Look up the chosen lines of a batch. What is left to be done in order are
+ * keys that are not there, except of files that were not hashed if they were
+ * not spilled either; and with tallies, all. */
 static void look_up(struct text_block *block, const struct key_batch *batch,
-                    uint64_t line, const bool *dropped) {
+                    uint64_t line, const bool *chosen, bool hashed) {
     const struct candidate_pass *const p = block->context;
     struct key_engine *const e = p->engine;
     struct batch_lookups l;
     l.keys[0] = (calyx_key){0};
     bool is_copy[BATCH_ROOM];
-    choose_marked(p, batch, line, dropped, &l);
+    choose_keys(p, batch, chosen, &l);
     key_table_find(e->input.keys, l.keys, l.hashes, l.count, l.stored);
     if (!e->rule->tallies) visit_stored(e, line, &l);
     for (size_t i = 0; i < l.count; i++) is_copy[i] = !l.stored[i];
@@ -122,6 +126,8 @@ static void look_up(struct text_block *block, const struct key_batch *batch,
         key_table_copy(e->input.keys, l.keys, l.count, l.stored);
     for (size_t i = 0; i < l.count; i++) {
         const size_t at = l.index[i];
+        if (!hashed && !l.stored[i] && !may_be_spilled(&e->input, l.hashes[i]))
+            continue;
         struct candidate *const c = add_candidate(
             block, l.hashes[i], block->lines + at, &l.keys[i], NULL);
         c->stored = l.stored[i];
@@ -165,15 +171,30 @@ static void find_marked(struct text_block *block, struct key_batch *batch) {
     const bool same = find_lines(p, block, &first, &end);
     batch_start(batch, block);
     while (same && batch_next(batch, block)) {
+        bool chosen[BATCH_ROOM];
         const uint64_t line = first + block->lines;
         if (batch->count > end - line) break;
         if (drops_lines(e)) drop_lines(e, batch, line, dropped);
-        look_up(block, batch, line, dropped);
+        for (size_t i = 0; i < batch->count; i++)
+            chosen[i] = marks_has(e->marks, line + i) & !dropped[i];
+        look_up(block, batch, line, chosen, true);
         note_ends(block, batch);
     }
     if (first + block->lines != end)
         snprintf(block->trouble, sizeof block->trouble,
                  "changed while it was read");
+    point_to_copies(block);
+}
+
+/* All lines of a file that was not hashed, if their key may be there. */
+static void find_stored(struct text_block *block, struct key_batch *batch) {
+    bool chosen[BATCH_ROOM];
+    memset(chosen, true, sizeof chosen);
+    batch_start(batch, block);
+    while (batch_next(batch, block)) {
+        look_up(block, batch, 0, chosen, false);
+        block->lines += batch->count;
+    }
     point_to_copies(block);
 }
 
@@ -202,19 +223,28 @@ static uint64_t read_pass(struct candidate_pass *p,
     struct key_engine *const e = p->engine;
     const bool last = p->pass + 1 == p->passes;
     uint64_t bytes = 0;
-    e->sequence = 0;
+    p->others = (struct input_totals){0};
     for (e->file = 0; e->file < job->reading_count; e->file++) {
         const struct reading *const r = &job->readings[e->file];
+        const bool hashed = is_hashed(job, e->file);
         const bool prints = last && job->rule.may_print(e->file);
         const struct stages stages = {
-            .in_parallel = find_marked,
+            .in_parallel = hashed ? find_marked : find_stored,
             .in_order = prints ? visit_and_print : visit,
             .output = job->rule.output,
             .context = p,
             .work_size = sizeof(struct block_candidates),
             .free_work = block_candidates_free};
-        bytes += run_pipeline(&stages, r->count, r->files).bytes;
-        if (e->sequence != p->found->starts[e->file + 1])
+        const uint64_t before = e->figures.candidates;
+        e->sequence = p->found->starts[e->file];
+        const struct input_totals totals =
+            run_pipeline(&stages, r->count, r->files);
+        bytes += totals.bytes;
+        if (!hashed) {
+            p->others.lines += totals.lines;
+            p->others.bytes += totals.bytes;
+            p->compared += e->figures.candidates - before;
+        } else if (e->sequence != p->found->starts[e->file + 1])
             fail_at(r->files[0], 0, "changed while it was read");
     }
     return bytes;
@@ -226,10 +256,11 @@ static struct figures compare_candidates(const struct exact_job *job,
                                          const struct candidates *found) {
     const uint64_t size = found->bytes / (found->lines + 1);
     const uint64_t memory = budget_without(marks_bytes(found->lines));
-    const struct line_counts counts = {.lines = found->lines,
-                                       .bytes = found->bytes,
-                                       .marked = found->marked,
-                                       .keys = found->keys};
+    const struct line_counts counts = {
+        .lines = found->lines + job->sum.lines - job->hashed.lines,
+        .bytes = found->bytes + job->sum.bytes - job->hashed.bytes,
+        .marked = found->marked,
+        .keys = found->keys};
     struct candidate_pass p = {
         .engine =
             engine_start(&job->rule, found->marks, memory, &(struct sample){0}),
@@ -247,6 +278,9 @@ static struct figures compare_candidates(const struct exact_job *job,
     struct figures figures = engine_end(p.engine);
     figures.passes = 1 + p.passes;
     figures.read = read;
+    figures.lines = found->lines + p.others.lines;
+    figures.bytes = found->bytes + p.others.bytes;
+    figures.candidates = found->marked + p.compared;
     return figures;
 }
 
@@ -280,9 +314,6 @@ static void compare_and_print(const struct exact_job *job,
     print_rest(job, marks, first, f);
     expect_same_files();
     const uint64_t marked = marks_count(marks, first);
-    f->lines = found->lines;
-    f->bytes = found->bytes;
-    f->candidates = found->marked;
     /* lines that were never marked have a key of their own */
     if (first == 0) f->keys += found->lines - found->marked;
     f->printed = rule->prints_marked ? marked : found->lines - first - marked;
@@ -302,7 +333,10 @@ static bool run(struct exact_job *job, struct figures *f) {
 static struct forecast cost(const struct exact_job *job,
                             const struct line_counts *counts) {
     const struct rule *const rule = &job->rule;
-    const uint64_t memory = budget_without(marks_bytes(counts->lines));
+    const double both = counts->stored + counts->printed;
+    const double hashed = both < 1 ? both : 1; /* share of the bytes */
+    const uint64_t lines = (uint64_t)(hashed * (double)counts->lines);
+    const uint64_t memory = budget_without(marks_bytes(lines));
     const unsigned passes = passes_for(rule, memory, counts);
     const double record = record_size(counts, false);
     const double size = record - 3 + (double)tally_size(rule) + 8;
@@ -318,15 +352,15 @@ static struct forecast cost(const struct exact_job *job,
         .capacity = capacity,
         .expected = counts->bytes / (counts->lines + 1) * counts->marked};
     const double records = passes > 1 ? 0 : partition_spills(rule, &input, 0);
-    const uint64_t hashes =
-        hashes_spilled(job->sum.lines, counts->lines, budget());
+    const uint64_t hashes = hashes_spilled(job->hashed.lines, lines, budget());
     const bool prints = passes == 1 && (double)counts->keys > capacity;
     const unsigned second = job->second;
     const double printing = counts->printed * (double)counts->bytes;
     return (struct forecast){
         .passes = 1 + passes + prints + second,
-        .read = (1 + passes) * counts->bytes +
-                (uint64_t)((prints + second) * printing),
+        .read =
+            passes * counts->bytes + (uint64_t)(hashed * (double)counts->bytes +
+                                                (prints + second) * printing),
         .spilled = hashes + (uint64_t)records,
         .temporary = (double)hashes > records ? hashes : (uint64_t)records};
 }

@@ -97,8 +97,8 @@ static void scatter_hashes(struct text_block *block) {
 }
 
 /* False if there are too many lines. */
-static bool hash_files(struct hash_pass *job, const struct reading *readings,
-                       size_t count) {
+static bool hash_files(struct hash_pass *job, const struct exact_job *exact) {
+    const size_t count = exact->reading_count;
     struct candidates *const found = job->found;
     const struct stages stages = {.in_parallel = hash_lines,
                                   .in_order = number_lines,
@@ -108,7 +108,9 @@ static bool hash_files(struct hash_pass *job, const struct reading *readings,
     for (size_t i = 0; i < count; i++) {
         found->starts[i] = found->lines;
         found->first_blocks[i] = job->blocks;
-        run_pipeline(&stages, readings[i].count, readings[i].files);
+        if (!is_hashed(exact, i)) continue;
+        run_pipeline(&stages, exact->readings[i].count,
+                     exact->readings[i].files);
         if (found->lines > job->most_lines) return false;
     }
     found->starts[count] = found->lines;
@@ -324,7 +326,7 @@ static void mark_candidates(struct range_job *job, uint64_t memory) {
 bool candidates_find(struct candidates *found, const struct exact_job *job,
                      uint64_t memory) {
     const size_t count = job->reading_count;
-    const uint64_t lines = job->sum.lines;
+    const uint64_t lines = job->hashed.lines;
     *found = (struct candidates){
         .starts = alloc_memory((count + 1) * sizeof *found->starts),
         .first_blocks = alloc_memory((count + 1) * sizeof *found->starts)};
@@ -335,7 +337,7 @@ bool candidates_find(struct candidates *found, const struct exact_job *job,
         .scatter = scatter_new(lines, most, memory_of_hashes(lines, memory),
                                thread_count()),
         .most_lines = most};
-    const bool fits = hash_files(&hashing, job->readings, count);
+    const bool fits = hash_files(&hashing, job);
     calyx_free(hashing.hasher);
     scatter_end(hashing.scatter);
     if (fits) {

@@ -1,11 +1,12 @@
 /*
  * Candidates: lines whose keys may equal those of other lines.
  *
- * The first pass over the files hashes all lines, and scatters the hashes into
- * ranges. In each range a small table finds the hashes that meet a condition,
- * such as to occur twice. Their lines are marked. Lines with different hashes
- * are different, so a line without a mark needs no further look; only those
- * with a mark are compared byte by byte, in a second pass.
+ * The first pass over the files hashes the lines of files that store keys or
+ * print lines, and scatters the hashes into ranges. In each range a small table
+ * finds the hashes that meet a condition, such as to occur twice. Their lines
+ * are marked. Lines with different hashes are different, so a line without a
+ * mark needs no further look; only those with a mark are compared byte by byte,
+ * in a second pass.
  */
 #ifndef CALYX_TOOL_CANDIDATES_H
 #define CALYX_TOOL_CANDIDATES_H
@@ -18,7 +19,8 @@ struct candidates {
     uint64_t lines, bytes;  /* read */
     uint64_t marked;        /* lines */
     uint64_t keys;          /* different hashes of these */
-    uint64_t *starts;       /* of each reading: its first line; and the end */
+    uint64_t *starts;       /* of each reading: its first line, if it is hashed;
+                               and the end */
     uint64_t *block_starts; /* of each block of the pipeline: its first line;
                                and the end */
     uint64_t *block_sums;   /* of each block: a hash of its text */

@@ -58,10 +58,23 @@ static void expect_other_files(const struct exact_run *run) {
             fail_at(run->files[i], 0, "input file is also the output");
 }
 
+static void add_samples(struct exact_job *job) {
+    const struct sample none = {.rereadable = true, .plain = true};
+    job->sum = job->stored = job->hashed = none;
+    for (size_t i = 0; i < job->reading_count; i++) {
+        const struct sample *const is = &job->readings[i].is;
+        sample_add(&job->sum, is);
+        if (i < job->storing) sample_add(&job->stored, is);
+        if (is_hashed(job, i)) sample_add(&job->hashed, is);
+    }
+    job->known = job->sum.rereadable;
+}
+
 int exact_run(struct exact_run *run) {
     struct exact_job *const job = &run->job;
     struct rule *const rule = &job->rule;
     job->second = run->second != NULL;
+    add_samples(job);
     const struct method *const *const method = choose(methods, job);
     if (only_plans()) {
         print_plan(job, *method);

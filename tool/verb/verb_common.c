@@ -4,8 +4,9 @@
  *
  * The first file is read last, and its lines are printed as they are read: they
  * were in all others, or not. mapped/one_pass.c says what happens if all fits
- * into memory. Else, if all files can be read twice, their hashes come first: a
- * line whose hash is not in all files is dropped at once.
+ * into memory. Else, if all files can be read twice, the hashes of the smallest
+ * of the others and of the first come first: only lines whose hash both have
+ * are compared, with all files.
  *
  * With --at-least, files are read in their order, and keys are judged in the
  * end.
@@ -67,47 +68,36 @@ static bool selects(const struct tally *tally) {
 
 /* ---- What is read ------------------------------------------------------- */
 
-struct operand {
-    char *file;
-    struct sample is;
-};
-
 static int by_size(const void *a, const void *b) {
-    const uint64_t x = ((const struct operand *)a)->is.bytes;
-    const uint64_t y = ((const struct operand *)b)->is.bytes;
+    const uint64_t x = ((const struct reading *)a)->is.bytes;
+    const uint64_t y = ((const struct reading *)b)->is.bytes;
     return (x > y) - (x < y);
 }
 
 /* In reading order. For lines of all files: the smallest first, since its keys
  * are stored, and the first of the command line last. */
-static struct operand *sample_operands(int n, char **files, bool of_all,
-                                       struct sample *sum) {
-    struct operand *const operands = alloc_memory((size_t)n * sizeof *operands);
-    *sum = (struct sample){.rereadable = true, .plain = true};
-    for (int i = 0; i < n; i++) {
-        char *const file = files[of_all ? (i + 1) % n : i];
-        operands[i] = (struct operand){file, sample_file(file)};
-        sample_add(sum, &operands[i].is);
-    }
-    if (of_all && sum->rereadable)
-        qsort(operands, (size_t)n - 1, sizeof *operands, by_size);
-    return operands;
-}
-
-/* One for each operand. */
-static struct reading *readings_of(struct operand *operands, int n) {
+enum { CLASS_OF_STORED, CLASS_OF_PRINTED, CLASS_OF_OTHERS };
+static struct reading *readings_of(int n, char **files, bool of_all) {
+    const size_t last = (size_t)n - 1;
     struct reading *const readings = alloc_memory((size_t)n * sizeof *readings);
-    for (int i = 0; i < n; i++)
+    bool rereadable = true;
+    for (int i = 0; i < n; i++) {
+        char **const file = &files[of_all ? (i + 1) % n : i];
         readings[i] =
-            (struct reading){1, &operands[i].file, (unsigned)i % CLASSES};
+            (struct reading){1, file, CLASS_OF_OTHERS, sample_file(*file)};
+        rereadable &= readings[i].is.rereadable;
+    }
+    if (of_all && rereadable) qsort(readings, last, sizeof *readings, by_size);
+    readings[0].class = CLASS_OF_STORED;
+    readings[last].class = CLASS_OF_PRINTED;
     return readings;
 }
 
-/* A key that all files have was seen in all classes. */
-static struct hash_condition seen_in_all(int n) {
-    const uint32_t all = n < CLASSES ? SEEN_IN(n) - 1 : SEEN_IN(CLASSES) - 1;
-    return (struct hash_condition){all, all};
-}
+/* A key that all files have was seen in the file that is stored, and in the
+ * file that is printed: the files between are not hashed. */
+static const struct hash_condition seen_in_both = {
+    SEEN_IN(CLASS_OF_STORED) | SEEN_IN(CLASS_OF_PRINTED),
+    SEEN_IN(CLASS_OF_STORED) | SEEN_IN(CLASS_OF_PRINTED)};
 
 static size_t own_figures(const struct figures *f, struct figure *own) {
     own[0] = (struct figure){"common", (double)f->printed, true};
@@ -167,10 +157,8 @@ static int run_verb(int n, char **files) {
     if (!at_least) at_least = files_count;
 
     const double started = seconds_now();
-    struct sample sum;
     const bool of_all = at_least == files_count;
-    struct operand *const operands = sample_operands(n, files, of_all, &sum);
-    struct reading *const readings = readings_of(operands, n);
+    struct reading *const readings = readings_of(n, files, of_all);
     struct exact_run run = {
         .job = {.rule = {.tallies = true,
                          .inserts = of_all ? is_read_first : inserts,
@@ -183,12 +171,9 @@ static int run_verb(int n, char **files) {
                          .prints_marked = true},
                 .readings = readings,
                 .reading_count = (size_t)n,
-                .condition = seen_in_all(n),
-                .sum = sum,
-                .stored = operands[0].is,
+                .condition = seen_in_both,
                 .storing = of_all ? 1 : (size_t)n,
-                .printing = of_all ? 1 : (size_t)n,
-                .known = sum.rereadable},
+                .printing = of_all ? 1 : (size_t)n},
         .count = n,
         .files = files,
         .started = started,
@@ -198,7 +183,6 @@ static int run_verb(int n, char **files) {
     };
     const int status = exact_run(&run);
     free(readings);
-    free(operands);
     return status;
 }
 
@@ -230,10 +214,12 @@ const struct verb verb_common = {
          "bytes of the key.",
          "The first file is read last. Files are read once if they fit into "
          "the memory with 12 bytes more for each line of the smallest, and if "
-         "whole lines are compared. Else files that are not compressed are "
-         "read twice: first for the hashes of all lines, which find those that "
-         "may be common, then to compare these byte by byte, in more passes if "
-         "the memory requires it. Pipes and compressed files are always read "
+         "whole lines are compared. Else, of files that are not compressed, "
+         "the "
+         "first and the smallest of the others are read twice: first for the "
+         "hashes of their lines, which find those that may be common, then to "
+         "compare these byte by byte with all files, in more passes if the "
+         "memory requires it. Pipes and compressed files are always read "
          "once: what does not fit into memory goes to temporary files.",
          CHANGING_FILES},
     .groups = {&options, &result_group, &budget_group, &part_lines_group,

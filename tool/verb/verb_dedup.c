@@ -92,8 +92,7 @@ static int run_verb(int n, char **files) {
     if (approx_rate() > 0) return run_approx(n, files);
 
     const double started = seconds_now();
-    const struct sample sum = sample_files(n, files);
-    const struct reading all = {n, files, 0};
+    const struct reading all = {n, files, 0, sample_files(n, files)};
     struct exact_run run = {
         .job = {.rule = {.tallies = tallies(),
                          .inserts = always,
@@ -104,11 +103,8 @@ static int run_verb(int n, char **files) {
                 .readings = &all,
                 .reading_count = 1,
                 .condition = repeated,
-                .sum = sum,
-                .stored = sum,
                 .storing = 1,
                 .printing = 1,
-                .known = sum.rereadable && n > 0,
                 .selected = only_dups     ? SELECT_REPEATED
                             : only_unique ? SELECT_SINGLE
                                           : SELECT_ALL},

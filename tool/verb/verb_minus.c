@@ -126,8 +126,10 @@ static struct reading *readings_of(char **files) {
     struct reading *const readings =
         alloc_memory(((size_t)list_count + 1) * sizeof *readings);
     for (int i = 0; i < list_count; i++)
-        readings[i] = (struct reading){1, lists + i, CLASS_OF_OTHERS};
-    readings[list_count] = (struct reading){1, files, CLASS_OF_FIRST};
+        readings[i] = (struct reading){1, lists + i, CLASS_OF_OTHERS,
+                                       sample_file(lists[i])};
+    readings[list_count] =
+        (struct reading){1, files, CLASS_OF_FIRST, sample_file(files[0])};
     return readings;
 }
 
@@ -150,9 +152,6 @@ static int run_verb(int n, char **files) {
     first = (uint64_t)list_count;
 
     const double started = seconds_now();
-    struct sample of_others = sample_files(list_count, lists);
-    struct sample sum = sample_file(files[0]);
-    sample_add(&sum, &of_others);
     struct reading *const readings = readings_of(files);
     struct exact_run run = {
         .job = {.rule = {.inserts = inserts,
@@ -163,11 +162,8 @@ static int run_verb(int n, char **files) {
                 .readings = readings,
                 .reading_count = (size_t)list_count + 1,
                 .condition = to_be_compared(),
-                .sum = sum,
-                .stored = unique ? sum : of_others,
                 .storing = (size_t)list_count + unique,
-                .printing = 1,
-                .known = sum.rereadable},
+                .printing = 1},
         .count = n,
         .files = files,
         .started = started,
