@@ -604,6 +604,75 @@ PYTHON
     complains "the filter would take more than --memory allows"
 }
 
+# false_lines: the lines of `out` that are not in `right`
+false_lines() {
+    comm -13 <(sort right) <(sort out) | wc -l
+}
+
+@test "--approx makes a filter of what -S gives, and says the rate that follows" {
+    seq 300000 >a
+    seq 285001 585000 >b
+    seq 285001 300000 >right
+    export CALYX_TEST_BUDGET=240000 # 6.4 bits a line
+    run_calyx common --approx a b --dry-run --json-stats plan
+    says "filter         240 kB"
+    says "rate           4."
+    run_calyx common --approx=5% a b --json-stats figures
+    is_status 0
+    complains "approximate: up to 5 % of the lines that are not common are printed"
+    jq -e '.filter_bytes <= 240000' figures
+    comm -23 <(sort right) <(sort out) >lost
+    [ ! -s lost ]
+    [ "$(false_lines)" -lt 14250 ] # 5 % of 285000; 4.9 % are expected, 116 are 1 %
+    [ "$(false_lines)" -gt 12500 ]
+    run_calyx common --approx=1% a b
+    fails_with "a filter of about 301"
+    complains "in 240 kB of memory has a rate of 4."
+    for words in "common a b" "minus a b" "dedup a b" "minus a b b"; do
+        # shellcheck disable=SC2086
+        run_calyx ${words/ / --approx } --dry-run --json-stats plan
+        # shellcheck disable=SC2086
+        run_calyx ${words/ / --approx } --json-stats figures
+        is_status 0
+        jq -e --slurpfile plan plan '.filter_bytes == $plan[0].filter_bytes' figures
+    done
+    run_calyx common --approx --dry-run --assume 2x20000
+    says "rate           1 %"
+    CALYX_TEST_BUDGET=1000 run_calyx common --approx a b
+    fails_with "allow more with --approx=RATE, or more memory with -S"
+}
+
+@test "--approx has a filter of the smallest file, wherever that stands" {
+    seq 1 3 300000 >large
+    seq 1 2 20000 >small
+    seq 1 6 20000 >both
+    for files in "large small" "small large" "large small large" "small large large" \
+        "large large small"; do
+        # shellcheck disable=SC2086
+        run_calyx common --approx=0.1% $files --json-stats figures
+        is_status 0
+        cp both right
+        comm -23 <(sort right) <(sort out) >lost
+        [ ! -s lost ]
+        [ "$(false_lines)" -lt 200 ]
+        jq -e '.filter_bytes < 30000' figures
+    done
+    run_calyx minus --approx=0.1% small large --json-stats figures
+    seq 1 2 20000 | comm -23 <(seq 1 2 20000 | sort) <(sort both) >right
+    [ "$(false_lines)" = 0 ]
+    [ "$(wc -l <out)" -gt $(($(wc -l <right) - 30)) ]
+    jq -e '.filter_bytes < 30000' figures
+}
+
+@test "--approx says so when there are more lines than the first megabyte suggests" {
+    awk 'BEGIN { for (i = 0; i < 1100; i++) printf "%01000d\n", i }' >a
+    seq 400000 >>a
+    run_calyx dedup --approx a
+    is_status 0
+    complains "the rate became "
+    complains "there are more lines than the first megabyte of each file suggests"
+}
+
 @test "--dry-run prints a plan and does nothing" {
     seq 1000000 >a
     run_calyx dedup --dry-run -S 16M -o new a
@@ -623,7 +692,8 @@ PYTHON
     run_calyx dedup --dry-run --approx a
     is_status 0
     says "passes         1"
-    says "filter         about "
+    says "filter         1.3"
+    says "rate           1 %"
     run_calyx common --dry-run --approx a <(echo)
     says "a pipe, of unknown size"
     run_calyx minus --dry-run --approx=0.1% a a

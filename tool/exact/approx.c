@@ -6,54 +6,95 @@
 #include "exact/budget.h"
 
 static double rate;
+static bool rate_is_given;
 
 void parse_approx(const struct verb_option *o, const char *value) {
     struct verb_option with_place = *o;
     with_place.into = &rate;
     parse_rate(&with_place, value ? value : "1%");
+    rate_is_given = value != NULL;
 }
 
 double approx_rate(void) {
     return rate;
 }
 
-static const char *approx_kind(void) {
-    return rate < 1e-3 ? "line2" : "line";
-}
+/* ---- The size of the filters --------------------------------------------- */
 
-static uint64_t planned_filter_bytes(uint64_t lines) {
-    const calyx_options want = {
-        .kind = approx_kind(), .capacity = lines + 1, .fpr = rate};
+static calyx_info plan_filter(const calyx_options *want) {
     calyx_info info;
     calyx_error why;
-    if (calyx_plan(&want, &info, &why) != CALYX_OK) fail_with(&why);
-    return info.bytes;
+    if (calyx_plan(want, &info, &why) != CALYX_OK) fail_with(&why);
+    return info;
 }
 
-void approx_plan(int count, char **files) {
+/* The rate that `memory` allows. */
+static calyx_info fill_memory(struct approx *a, uint64_t memory) {
+    enum { MOST_PERCENT = 50, BLOCK = 64 };
+    char text[TEXT_SIZE], more[TEXT_SIZE], allowed[TEXT_SIZE];
+    a->want.fpr = 0;
+    a->want.bits = memory / BLOCK * BLOCK * 8;
+    const calyx_info info = plan_filter(&a->want);
+    if (rate_is_given ? info.fpr > rate : 100 * info.fpr > MOST_PERCENT)
+        fail("a filter of about %s keys in %s of memory has a rate of %s; "
+             "allow more with --approx=RATE, or more memory with -S",
+             count_text(a->want.capacity, text), size_text(memory, more),
+             rate_text(info.fpr, allowed));
+    a->rate = info.fpr;
+    return info;
+}
+
+struct approx approx_for(const struct sample *keys, const struct sample *first,
+                         bool chain) {
+    struct approx a = {.want = {.kind = rate < 1e-3 ? "line2" : "line",
+                                .fpr = rate,
+                                .seeded = true},
+                       .rate = rate,
+                       .keys = *keys};
+    if (first) a.first = *first;
+    if (!keys->rereadable) {
+        a.want.capacity = 100000;
+        a.want.growth = 2;
+        return a;
+    }
+    a.first_too = a.first.rereadable && a.first.lines < keys->lines / 2;
+    const double lines =
+        a.first_too ? (double)a.first.lines + rate * (double)keys->lines
+                    : (double)keys->lines;
+    a.want.capacity = (uint64_t)(1.005 * lines) + 64; /* an estimate */
+    const uint64_t at_once = chain || a.first_too ? 2 : 1;
+    const uint64_t memory = budget() / at_once;
+    calyx_info info = plan_filter(&a.want);
+    if (info.bytes > memory) info = fill_memory(&a, memory);
+    a.filter_bytes = at_once * info.bytes;
+    return a;
+}
+
+void approx_plan(const struct approx *a, const struct sample *sum) {
     char text[TEXT_SIZE], more[TEXT_SIZE];
-    const struct sample sum = sample_files(count, files);
-    const bool known = sum.rereadable;
-    const uint64_t filter = known ? planned_filter_bytes(sum.lines) : 0;
+    const unsigned passes = 1 + a->first_too;
+    const uint64_t read = sum->bytes + (a->first_too ? a->first.bytes : 0);
     printf("memory         %s\n", size_text(budget(), text));
-    if (known)
+    if (sum->rereadable)
         printf("input          about %s lines, %s\n",
-               count_text(sum.lines, text), size_text(sum.bytes, more));
+               count_text(sum->lines, text), size_text(sum->bytes, more));
     else
         printf("input          a pipe, of unknown size\n");
-    printf("passes         1\n"
-           "spilled        none\n");
-    if (known)
-        printf("filter         about %s%s\n", size_text(filter, text),
-               filter > budget() ? ": more than --memory allows, unless many "
-                                   "lines are equal"
-                                 : "");
-    const struct figure figures[] = {{"passes", 1, true},
-                                     {"read_bytes", (double)sum.bytes, true},
-                                     {"spilled_bytes", 0, true},
-                                     {"temporary_bytes", 0, true},
-                                     {"filter_bytes", (double)filter, true}};
-    const struct input_totals totals = {sum.lines, sum.bytes, sum.seconds, 0};
+    printf("passes         %u\n"
+           "spilled        none\n",
+           passes);
+    if (a->filter_bytes)
+        printf("filter         %s\n", size_text(a->filter_bytes, text));
+    printf("rate           %s\n", rate_text(a->rate, text));
+    const struct figure figures[] = {
+        {"passes", passes, true},
+        {"read_bytes", (double)read, true},
+        {"spilled_bytes", 0, true},
+        {"temporary_bytes", 0, true},
+        {"filter_bytes", (double)a->filter_bytes, true},
+        {"rate", a->rate, false}};
+    const struct input_totals totals = {sum->lines, sum->bytes, sum->seconds,
+                                        0};
     report(&totals, figures, sizeof figures / sizeof *figures);
 }
 
@@ -65,15 +106,10 @@ struct approx_job {
 };
 
 /* With one seed: the filters of several files share the hashes of lines. */
-calyx_filter *approx_filter(void) {
-    const calyx_options want = {.kind = approx_kind(),
-                                .capacity = 100000,
-                                .fpr = rate,
-                                .growth = 2,
-                                .seeded = true};
+calyx_filter *approx_filter(const struct approx *a) {
     calyx_error why;
     calyx_filter *f;
-    if (calyx_new(&want, &f, &why) != CALYX_OK) fail_with(&why);
+    if (calyx_new(&a->want, &f, &why) != CALYX_OK) fail_with(&why);
     return f;
 }
 
@@ -126,6 +162,13 @@ void approx_add(calyx_filter *f, int count, char **files,
     run_pipeline(&stages, count, files);
 }
 
+calyx_filter *approx_first(const struct approx *a, char **file) {
+    if (!a->first_too) return NULL;
+    calyx_filter *const f = approx_filter(a);
+    approx_add(f, 1, file, NULL);
+    return f;
+}
+
 /* ---- Lines out ----------------------------------------------------------- */
 
 static bool print_lines(struct text_block *block, struct key_batch *batch) {
@@ -172,8 +215,13 @@ struct approx_result approx_print(calyx_filter *f, int count, char **files,
     return result;
 }
 
-void approx_report(const struct approx_result *result, const char *name,
-                   double figure) {
+void approx_report(const struct approx *a, const struct approx_result *result,
+                   const char *name, double figure) {
+    char text[TEXT_SIZE];
+    if (result->filter.fpr_now > 1.1 * a->rate)
+        warn("the rate became %s: there are more lines than the first megabyte "
+             "of each file suggests",
+             rate_text(result->filter.fpr_now, text));
     const struct figure figures[] = {
         {"printed", (double)result->printed, true},
         {name, figure, false},

@@ -80,12 +80,12 @@ enum { CLASS_OF_STORED, CLASS_OF_PRINTED, CLASS_OF_OTHERS };
 static struct reading *readings_of(int n, char **files, bool of_all) {
     const size_t last = (size_t)n - 1;
     struct reading *const readings = alloc_memory((size_t)n * sizeof *readings);
-    bool rereadable = true;
+    bool rereadable = true; /* the others */
     for (int i = 0; i < n; i++) {
         char **const file = &files[of_all ? (i + 1) % n : i];
         readings[i] =
             (struct reading){1, file, CLASS_OF_OTHERS, sample_file(*file)};
-        rereadable &= readings[i].is.rereadable;
+        rereadable &= i == n - 1 || readings[i].is.rereadable;
     }
     if (of_all && rereadable) qsort(readings, last, sizeof *readings, by_size);
     readings[0].class = CLASS_OF_STORED;
@@ -112,21 +112,26 @@ static int run_approx(int n, char **files) {
     if (count || at_least)
         fail("--approx does not go with --count and --at-least: filters know "
              "only of all files");
+    struct reading *const readings = readings_of(n, files, true);
+    const struct reading *const first = &readings[n - 1];
+    const struct approx approx = approx_for(&readings[0].is, &first->is, n > 2);
     if (only_plans()) {
-        approx_plan(n, files);
+        struct sample sum = first->is;
+        for (int i = 0; i < n - 1; i++) sample_add(&sum, &readings[i].is);
+        approx_plan(&approx, &sum);
         return EXIT_YES;
     }
     char text[TEXT_SIZE];
     warn("approximate: up to %s of the lines that are not common are printed, "
          "and a line that %s repeats is printed again",
-         rate_text(approx_rate(), text), files[0]);
+         rate_text(approx.rate, text), files[0]);
     struct output *const output =
         output_open(result_path_of_lines(), result_replaces());
     lines_go_to(output, n, files, LINES_OF_FIRST_FILE);
-    calyx_filter *f = NULL;
-    for (int i = 1; i < n; i++) {
-        calyx_filter *const next = approx_filter();
-        approx_add(next, 1, files + i, f);
+    calyx_filter *f = approx_first(&approx, files);
+    for (int i = 0; i < n - 1; i++) {
+        calyx_filter *const next = approx_filter(&approx);
+        approx_add(next, 1, readings[i].files, f);
         calyx_free(f);
         f = next;
     }
@@ -138,8 +143,9 @@ static int run_approx(int n, char **files) {
         (double)(result.totals.lines - result.printed) * rate / (1 - rate);
     warn("about %s of the lines printed are not common",
          count_text((uint64_t)(wrong + 0.5), text));
-    approx_report(&result, "expected_rate", rate);
+    approx_report(&approx, &result, "expected_rate", rate);
     calyx_free(f);
+    free(readings);
     return result.printed ? EXIT_YES : EXIT_NO;
 }
 
@@ -195,9 +201,12 @@ static const struct group options = {
         {'c', "count", NULL,
          "Print before each line how many files have it, and a tab.",
          parse_flag, &count},
-        APPROX_OPTION("Use filters alone, in one pass and with a few bits for "
-                      "each line: up to RATE (by default 1%) of the lines that "
-                      "are not common are printed, too. None is lost."),
+        APPROX_OPTION(
+            "Use filters alone, in one pass and with a few bits for "
+            "each line: up to RATE (by default 1%, or the rate that -S "
+            "allows) of the lines that are not common are printed, "
+            "too. None is lost. Of files of known size, the filter "
+            "has the keys of the smallest."),
         FILE_LIST_OPTION,
     },
 };

@@ -50,15 +50,17 @@ static int run_approx(int files_count, char **files) {
              "and --dups: a filter does not count, and cannot distinguish a "
              "first "
              "line from a false positive");
+    const struct sample sum = sample_files(files_count, files);
+    const struct approx approx = approx_for(&sum, NULL, false);
     if (only_plans()) {
-        approx_plan(files_count, files);
+        approx_plan(&approx, &sum);
         return EXIT_YES;
     }
     char text[TEXT_SIZE];
     warn("approximate: up to %s of the distinct lines are mistaken for "
          "duplicates, and lost",
-         rate_text(approx_rate(), text));
-    calyx_filter *const f = approx_filter();
+         rate_text(approx.rate, text));
+    calyx_filter *const f = approx_filter(&approx);
     struct output *const output =
         output_open(result_path_of_lines(), result_replaces());
     lines_go_to(output, files_count, files, LINES_OF_ALL_FILES);
@@ -68,7 +70,7 @@ static int run_approx(int files_count, char **files) {
     const double lost = (double)result.printed * result.filter.fpr_now;
     warn("about %s distinct lines were lost, or fewer",
          count_text((uint64_t)(lost + 0.5), text));
-    approx_report(&result, "lost_at_most", lost);
+    approx_report(&approx, &result, "lost_at_most", lost);
     calyx_free(f);
     return EXIT_YES;
 }
@@ -133,9 +135,11 @@ static const struct group options = {
         {0, "dups", "FILE",
          "Write all lines but the first of each key to FILE, in their order.",
          parse_text, &dups},
-        APPROX_OPTION("Use a filter alone, in one pass and with a few bits for "
-                      "each line: up to RATE (by default 1%) of the distinct "
-                      "lines are mistaken for duplicates and lost."),
+        APPROX_OPTION(
+            "Use a filter alone, in one pass and with a few bits for "
+            "each line: up to RATE (by default 1%, or the rate that -S "
+            "allows) of the distinct lines are mistaken for "
+            "duplicates and lost."),
         FILE_LIST_OPTION,
     },
 };

@@ -90,30 +90,37 @@ static void drop(const calyx_key *keys, size_t n, bool *dropped) {
 
 /* ---- With a filter alone ------------------------------------------------ */
 
-static int run_approx(int n, char **files) {
+static int run_approx(char **files) {
     char *const file = files[0];
     if (unique || filter_count)
         fail("--approx does not go with --unique, nor with filters; use 'calyx "
              "check -v' to query a filter");
+    const struct sample first_is = sample_file(file);
+    const struct sample others = sample_files(list_count, lists);
+    const struct approx approx = approx_for(&others, &first_is, false);
     if (only_plans()) {
-        approx_plan(n, files);
+        struct sample sum = others;
+        sample_add(&sum, &first_is);
+        approx_plan(&approx, &sum);
         return EXIT_YES;
     }
     char text[TEXT_SIZE];
     warn("approximate: up to %s of the lines of %s that no other file has are "
          "lost",
-         rate_text(approx_rate(), text), file);
+         rate_text(approx.rate, text), file);
     struct output *const output =
         output_open(result_path_of_lines(), result_replaces());
     lines_go_to(output, 1, files, LINES_OF_FIRST_FILE);
-    calyx_filter *const f = approx_filter();
-    approx_add(f, list_count, lists, NULL);
+    calyx_filter *const f = approx_filter(&approx);
+    calyx_filter *const before = approx_first(&approx, files);
+    approx_add(f, list_count, lists, before);
+    calyx_free(before);
     const struct approx_result result =
         approx_print(f, 1, files, PRINT_ABSENT, output);
     const double rate = result.filter.fpr_now;
     const double lost = (double)result.printed * rate / (1 - rate);
     warn("about %s lines were lost", count_text((uint64_t)(lost + 0.5), text));
-    approx_report(&result, "lost", lost);
+    approx_report(&approx, &result, "lost", lost);
     calyx_free(f);
     return result.printed ? EXIT_YES : EXIT_NO;
 }
@@ -148,7 +155,7 @@ static size_t own_figures(const struct figures *f, struct figure *own) {
 static int run_verb(int n, char **files) {
     expect_one_standard_input(n, files);
     sort_operands(n, files);
-    if (approx_rate() > 0) return run_approx(n, files);
+    if (approx_rate() > 0) return run_approx(files);
     first = (uint64_t)list_count;
 
     const double started = seconds_now();
@@ -185,7 +192,8 @@ static const struct group options = {
          parse_flag, &unique},
         APPROX_OPTION("Use a filter of the other files alone, in one pass and "
                       "with a few bits for each line: up to RATE (by default "
-                      "1%) of the lines that would be printed are lost."),
+                      "1%, or the rate that -S allows) of the lines that would "
+                      "be printed are lost."),
         FILE_LIST_OPTION,
     },
 };
