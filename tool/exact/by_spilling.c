@@ -2,8 +2,6 @@
  * The method that always fits: keys are stored in memory; what does not fit is
  * spilled (key_engine.h).
  */
-#include <string.h>
-
 #include "exact/key_engine.h"
 #include "exact/key_hash.h"
 #include "input/source.h"
@@ -23,8 +21,7 @@ static void find_all(struct text_block *block, struct key_batch *batch) {
     batch_start(batch, block);
     while (batch_next(batch, block)) {
         hash_keys(e->input.hasher, batch->keys, batch->count, hashes);
-        memset(dropped, 0, sizeof dropped);
-        if (drops_lines(e)) e->rule->drop(batch->keys, batch->count, dropped);
+        find_dropped(e, batch, dropped);
         for (size_t i = 0; i < batch->count; i++)
             if (!dropped[i])
                 add_candidate(block, hashes[i], block->lines + i,
@@ -52,7 +49,7 @@ static bool run(struct exact_job *job, struct figures *figures) {
                                   .context = e,
                                   .work_size = sizeof(struct block_candidates),
                                   .free_work = block_candidates_free};
-    for (size_t i = 0; i < job->reading_count; i++) {
+    for (size_t i = 0; i < job->rule.readings; i++) {
         const struct reading *const r = &job->readings[i];
         e->file = i;
         const struct input_totals totals =
@@ -78,11 +75,11 @@ static double runs_of(const struct exact_job *job,
     const double distinct = (double)counts->distinct;
     const double keys = (double)counts->keys;
     const double size = counts->distinct_size + 3;
-    if (job->rule.selects)
-        return size * (job->selected == SELECT_ALL        ? distinct
-                       : job->selected == SELECT_REPEATED ? keys
-                                                          : distinct - keys);
-    if (!job->rule.absent) return size * left * distinct;
+    if (job->rule.least)
+        return size * (job->rule.least > 1   ? keys
+                       : job->rule.most == 1 ? distinct - keys
+                                             : distinct);
+    if (!some_only_read(&job->rule)) return size * left * distinct;
     if (job->rule.prints_marked) return size * left * keys;
     return size * counts->printed * (double)(counts->lines - counts->marked);
 }
@@ -92,7 +89,7 @@ static double runs_of(const struct exact_job *job,
 static double lines_that_matter(const struct rule *rule,
                                 const struct line_counts *counts) {
     const double lines = (double)(counts->lines - counts->hot);
-    if (!rule->absent) return lines;
+    if (!some_only_read(rule)) return lines;
     return counts->stored * lines +
            (1 - counts->stored) * (double)counts->marked;
 }
@@ -104,7 +101,7 @@ static struct forecast cost(const struct exact_job *job,
     const uint64_t memory = budget();
     const double stored =
         counts->distinct_key_size +
-        (rule->selects && counts->made_keys ? counts->distinct_size : 0);
+        (rule->least && counts->made_keys ? counts->distinct_size : 0);
     const double capacity =
         (double)key_table_capacity(keys_of_lines(rule, memory, job->sum.lines),
                                    memory_of_keys(rule, memory),
@@ -123,9 +120,9 @@ static struct forecast cost(const struct exact_job *job,
     const double runs = runs_of(job, counts, left);
     /* a run of the first partition is there before any spill is read, and two
      * spills of about 16 stay while they are */
-    const double first = rule->selects ? (1 - left) * runs
-                         : rule->absent && !rule->prints_marked ? runs
-                                                                : 0;
+    const double first = rule->least           ? (1 - left) * runs
+                         : rule->prints_absent ? runs
+                                               : 0;
     const double most = records + first + records / 8;
     f.spilled = (uint64_t)(records + runs);
     f.temporary = (uint64_t)(most > runs ? most : runs);

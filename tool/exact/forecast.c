@@ -6,7 +6,7 @@
 /* ---- Shares of the memory ------------------------------------------------ */
 
 uint64_t memory_of_keys(const struct rule *rule, uint64_t memory) {
-    return memory / 8 * (rule->absent ? 6 : 7);
+    return memory / 8 * (some_only_read(rule) ? 6 : 7);
 }
 
 uint64_t keys_of_lines(const struct rule *rule, uint64_t memory,

@@ -50,8 +50,17 @@ void point_to_copies(struct text_block *block) {
     }
 }
 
-bool drops_lines(const struct key_engine *e) {
-    return e->rule->drop && e->rule->may_print(e->file);
+bool find_dropped(const struct key_engine *e, const struct key_batch *batch,
+                  bool *dropped) {
+    const struct rule *const rule = e->rule;
+    const bool any = rule->without_count && may_print(rule, e->file);
+    bool found[BATCH_ROOM];
+    memset(dropped, 0, batch->count);
+    for (int f = 0; any && f < rule->without_count; f++) {
+        calyx_has_many(rule->without[f], batch->keys, batch->count, found);
+        for (size_t i = 0; i < batch->count; i++) dropped[i] |= found[i];
+    }
+    return any;
 }
 
 /* ---- In order ------------------------------------------------------------ */
@@ -64,7 +73,7 @@ static void visit_candidate(struct key_engine *e, const struct candidate *c) {
     }
     record.line = c->line;
     record.has_line =
-        e->rule->may_print(e->file) &&
+        may_print(e->rule, e->file) &&
         (c->key.data != c->line.data || c->key.size != c->line.size);
     partition_visit(&e->input, c->hash, &record, e->file);
 }
@@ -103,7 +112,7 @@ struct key_engine *engine_start(const struct rule *rule,
         .memory = memory,
         .direct = true,
         .hasher = key_hasher(0),
-        .keys = key_table_new(tally_size(rule), rule->selects != NULL)};
+        .keys = key_table_new(tally_size(rule), rule->least > 0)};
     partition_start(&e->input, 0, keys_of_lines(rule, memory, expected->lines),
                     expected->bytes);
     return e;

@@ -201,8 +201,10 @@ void point_to_copies(struct text_block *block);
 /* Visit them, in the order of the input. */
 void visit_candidates(struct key_engine *engine, struct text_block *block);
 
-/* Are lines of the current file dropped? */
-bool drops_lines(const struct key_engine *engine);
+/* Lines of a batch that rule->without drops. False if that drops none of this
+ * file. */
+bool find_dropped(const struct key_engine *engine,
+                  const struct key_batch *batch, bool *dropped);
 
 /* `memory` bounds the engine. `expected` is the estimated input; zeros if
  * unknown. `rule` must outlive the engine; `marks` may be NULL. */

@@ -29,30 +29,43 @@ struct tally {
 /* Where a line goes as soon as it is read. */
 enum destination { NOT_PRINTED, TO_OUTPUT, TO_SECOND };
 
-/* What distinguishes the verbs. Files are numbered in reading order. */
+/* What distinguishes the verbs. Readings are numbered in their order. */
 struct rule {
+    size_t readings;
+    size_t storing;  /* readings whose new keys are stored: the first ones. Of
+                        the  others, only keys that are stored matter. */
+    size_t printing; /* readings that may print: the last ones */
     bool tallies; /* store a tally with each key; else visit must not use it */
-    /* Are new keys of this file inserted? If not, only keys that an earlier
-     * file inserted matter. */
-    bool (*inserts)(uint64_t file);
-    bool (*may_print)(uint64_t file); /* may its lines be printed? */
-    /* Called for each line whose key is in the set; `fresh`: it is new. */
-    enum destination (*visit)(struct tally *tally, bool fresh, uint64_t file);
-    /* Called for a line of a file that does not insert, if its key is absent.
-     * NULL if all files insert. */
-    enum destination (*absent)(uint64_t file);
-    /* At the end of a partition: print the first line of this key? NULL: all
-     * lines were printed before. */
-    bool (*selects)(const struct tally *tally);
-    /* Drops lines that are never printed, among those of files that may print.
-     * Called from many threads. NULL: none. */
-    void (*drop)(const calyx_key *keys, size_t n, bool *dropped);
+    /* Called for each line whose key is stored; `fresh`: it is new. */
+    enum destination (*visit)(const struct rule *rule, struct tally *tally,
+                              bool fresh, uint64_t reading);
+    bool prints_absent; /* print lines of readings that do not store, if their
+                           key is absent */
+    /* At the end of a partition, print the first line of keys with so many in
+     * their tally. 0: all lines were printed before. */
+    uint64_t least, most;
+    calyx_filter *
+        *without; /* lines that these filters have are never printed */
+    int without_count;
     bool of_all_files; /* print keys that every file has */
     bool counts;       /* print tally->count before lines of the first output */
     bool prints_marked; /* by_hashes: print lines that stay candidates, not the
                            others */
     struct output *output, *second;
 };
+
+static inline bool stores_keys(const struct rule *rule, uint64_t reading) {
+    return reading < rule->storing;
+}
+
+static inline bool may_print(const struct rule *rule, uint64_t reading) {
+    return reading + rule->printing >= rule->readings;
+}
+
+/* Do lines matter whose key is absent, or was spilled? */
+static inline bool some_only_read(const struct rule *rule) {
+    return rule->storing < rule->readings;
+}
 
 /* A hash is seen in classes of files. It meets the condition if it was seen in
  * all classes of `either`, and twice where that says so; or of `or_else`. */
@@ -80,23 +93,18 @@ struct reading {
 struct exact_job {
     struct rule rule;
     const struct reading *readings;
-    size_t reading_count;
     struct hash_condition condition; /* of lines that are compared */
-    size_t storing;  /* readings whose new keys are stored: the first ones */
-    size_t printing; /* and those that may print: the last ones */
     /* From the readings (exact_run.c): */
     struct sample sum, stored; /* of all files; of those with stored keys; */
     struct sample hashed;      /* and of those that store keys or may print */
     bool known;                /* no file is a pipe */
     bool second;               /* there is a second output */
-    enum { SELECT_ALL, SELECT_REPEATED, SELECT_SINGLE } selected; /* keys */
-    struct kept_text kept; /* what a method that gave up read of pipes */
+    struct kept_text kept;     /* what a method that gave up read of pipes */
 };
 
 /* The others are only looked up among the stored keys. */
-static inline bool is_hashed(const struct exact_job *job, size_t reading) {
-    return reading < job->storing ||
-           reading >= job->reading_count - job->printing;
+static inline bool is_hashed(const struct rule *rule, size_t reading) {
+    return stores_keys(rule, reading) || may_print(rule, reading);
 }
 
 /* ---- What a method says -------------------------------------------------- */

@@ -39,7 +39,7 @@ static void put_visited(struct partition *p, enum destination destination,
         put_line(p, destination, &r->line, r->sequence, count);
         return;
     }
-    if (rule->may_print(file) &&
+    if (may_print(rule, file) &&
         (destination == TO_OUTPUT) != rule->prints_marked)
         marks_clear(p->engine->marks, r->sequence);
 }
@@ -48,7 +48,7 @@ static void put_visited(struct partition *p, enum destination destination,
 static void begin_spilling(struct partition *p) {
     p->full = true;
     p->direct = false;
-    if (p->engine->rule->absent) {
+    if (some_only_read(p->engine->rule)) {
         calyx_options want = key_hash_options(p->level);
         calyx_error why;
         want.bits = 8 * memory_of_spilled_keys(p->memory);
@@ -82,7 +82,8 @@ static void visit_absent(struct partition *p, uint64_t hash,
     if (may_be_spilled(p, hash))
         spill_record(p, hash, r, file);
     else
-        put_visited(p, p->engine->rule->absent(file), r, file, 0);
+        put_visited(p, p->engine->rule->prints_absent ? TO_OUTPUT : NOT_PRINTED,
+                    r, file, 0);
 }
 
 /* A new key that does not fit. */
@@ -97,7 +98,7 @@ void partition_visit_stored(struct partition *p, struct tally *tally,
                             bool fresh, const struct record *r, uint64_t file) {
     const struct rule *const rule = p->engine->rule;
     if (fresh && rule->tallies) tally->first = r->sequence;
-    const enum destination destination = rule->visit(tally, fresh, file);
+    const enum destination destination = rule->visit(rule, tally, fresh, file);
     put_visited(p, destination, r, file,
                 rule->counts && destination == TO_OUTPUT ? tally->count : 0);
 }
@@ -107,7 +108,7 @@ void partition_visit(struct partition *p, uint64_t hash, const struct record *r,
     const struct rule *const rule = p->engine->rule;
     struct stored_key *stored = key_table_find_one(p->keys, &r->key, hash);
     const bool fresh = !stored;
-    if (!stored && !rule->inserts(file)) {
+    if (!stored && !stores_keys(rule, file)) {
         visit_absent(p, hash, r, file);
         return;
     }
@@ -134,7 +135,7 @@ void partition_visit_candidate(struct partition *p, const struct candidate *c,
     if (stored)
         partition_visit_stored(p, stored_payload(p->keys, stored),
                                c->is_copy && stored == c->stored, r, file);
-    else if (p->engine->rule->inserts(file))
+    else if (stores_keys(p->engine->rule, file))
         spill_key(p, c->hash, r, file);
     else
         visit_absent(p, c->hash, r, file);
@@ -146,7 +147,7 @@ static void select_lines(struct partition *p) {
     const struct rule *const rule = p->engine->rule;
     for (struct stored_key *k = NULL; (k = key_table_next(p->keys, k));) {
         const struct tally *const tally = stored_payload(p->keys, k);
-        if (!rule->selects(tally)) continue;
+        if (tally->count < rule->least || tally->count > rule->most) continue;
         const calyx_key line = stored_line(p->keys, k);
         put_line(p, TO_OUTPUT, &line, tally->first,
                  rule->counts ? tally->count : 0);
@@ -170,7 +171,7 @@ static void queue_spills(struct partition *p) {
 
 void partition_end(struct partition *p) {
     struct key_engine *const e = p->engine;
-    if (e->rule->selects) select_lines(p);
+    if (e->rule->least) select_lines(p);
     calyx_free(p->spilled_keys);
     p->spilled_keys = NULL;
     pthread_mutex_lock(&e->lock);
@@ -236,7 +237,7 @@ static void *work_on_pending(void *engine) {
     struct key_engine *const e = engine;
     struct partition *const p = alloc_memory(sizeof *p);
     *p = (struct partition){.engine = e, .memory = e->memory / worker_count()};
-    p->keys = key_table_new(tally_size(e->rule), e->rule->selects != NULL);
+    p->keys = key_table_new(tally_size(e->rule), e->rule->least > 0);
     for (struct pending next; next_pending(e, &next);) {
         p->hasher = key_hasher(next.level);
         const uint64_t lines = spill_records(next.spill);

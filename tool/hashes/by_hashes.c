@@ -17,7 +17,7 @@
  * faster; and very many do not fit, even as marks. */
 static bool fits(const struct exact_job *job) {
     const uint64_t few = (uint64_t)4 << 20, memory = budget();
-    return job->known && job->sum.plain && !job->rule.selects &&
+    return job->known && job->sum.plain && !job->rule.least &&
            !job->rule.counts &&
            (job->stored.bytes >= few || job->stored.bytes >= memory / 4) &&
            job->hashed.lines <= most_lines_in(memory);
@@ -122,7 +122,7 @@ static void look_up(struct text_block *block, const struct key_batch *batch,
     key_table_find(e->input.keys, l.keys, l.hashes, l.count, l.stored);
     if (!e->rule->tallies) visit_stored(e, line, &l);
     for (size_t i = 0; i < l.count; i++) is_copy[i] = !l.stored[i];
-    if (e->rule->inserts(e->file))
+    if (stores_keys(e->rule, e->file))
         key_table_copy(e->input.keys, l.keys, l.count, l.stored);
     for (size_t i = 0; i < l.count; i++) {
         const size_t at = l.index[i];
@@ -156,9 +156,8 @@ static bool find_lines(const struct candidate_pass *p,
 static void drop_lines(const struct key_engine *e,
                        const struct key_batch *batch, uint64_t line,
                        bool *dropped) {
-    memset(dropped, 0, batch->count);
-    e->rule->drop(batch->keys, batch->count, dropped);
-    for (size_t i = 0; i < batch->count; i++)
+    const bool any = find_dropped(e, batch, dropped);
+    for (size_t i = 0; any && i < batch->count; i++)
         if (dropped[i]) marks_set(e->marks, line + i);
 }
 
@@ -166,7 +165,7 @@ static void drop_lines(const struct key_engine *e,
 static void find_marked(struct text_block *block, struct key_batch *batch) {
     const struct candidate_pass *const p = block->context;
     const struct key_engine *const e = p->engine;
-    bool dropped[BATCH_ROOM] = {false};
+    bool dropped[BATCH_ROOM];
     uint64_t first = 0, end = 1;
     const bool same = find_lines(p, block, &first, &end);
     batch_start(batch, block);
@@ -174,7 +173,7 @@ static void find_marked(struct text_block *block, struct key_batch *batch) {
         bool chosen[BATCH_ROOM];
         const uint64_t line = first + block->lines;
         if (batch->count > end - line) break;
-        if (drops_lines(e)) drop_lines(e, batch, line, dropped);
+        drop_lines(e, batch, line, dropped);
         for (size_t i = 0; i < batch->count; i++)
             chosen[i] = marks_has(e->marks, line + i) & !dropped[i];
         look_up(block, batch, line, chosen, true);
@@ -224,10 +223,10 @@ static uint64_t read_pass(struct candidate_pass *p,
     const bool last = p->pass + 1 == p->passes;
     uint64_t bytes = 0;
     p->others = (struct input_totals){0};
-    for (e->file = 0; e->file < job->reading_count; e->file++) {
+    for (e->file = 0; e->file < job->rule.readings; e->file++) {
         const struct reading *const r = &job->readings[e->file];
-        const bool hashed = is_hashed(job, e->file);
-        const bool prints = last && job->rule.may_print(e->file);
+        const bool hashed = is_hashed(&job->rule, e->file);
+        const bool prints = last && may_print(&job->rule, e->file);
         const struct stages stages = {
             .in_parallel = hashed ? find_marked : find_stored,
             .in_order = prints ? visit_and_print : visit,
@@ -290,7 +289,7 @@ static struct figures compare_candidates(const struct exact_job *job,
 static void print_rest(const struct exact_job *job, struct line_marks *marks,
                        uint64_t first, struct figures *f) {
     const struct rule *const rule = &job->rule;
-    const struct reading *const last = &job->readings[job->reading_count - 1];
+    const struct reading *const last = &job->readings[job->rule.readings - 1];
     for (int i = 0; i < 1 + (rule->second != NULL); i++) {
         if (i) marks_start(marks, first, !rule->prints_marked);
         const uint64_t bytes = marks_print(marks, last->count, last->files,
@@ -305,8 +304,9 @@ static void compare_and_print(const struct exact_job *job,
                               struct figures *f) {
     const struct rule *const rule = &job->rule;
     struct line_marks *const marks = found->marks;
-    const uint64_t first = found->starts[job->reading_count - job->printing];
-    const uint64_t *const last = found->first_blocks + job->reading_count - 1;
+    const uint64_t first =
+        found->starts[job->rule.readings - job->rule.printing];
+    const uint64_t *const last = found->first_blocks + job->rule.readings - 1;
     marks->sums = found->block_sums + last[0];
     marks->sum_count = last[1] - last[0];
     marks_start(marks, first, rule->prints_marked);

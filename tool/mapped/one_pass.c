@@ -374,8 +374,8 @@ static bool fits(const struct exact_job *job) {
     enum { MOST_FILES = 1024 };
     const struct rule *const rule = &job->rule;
     const uint64_t memory = budget();
-    const size_t files = files_of_readings(job->readings, job->reading_count);
-    if (rule->selects || rule->counts || job->second || rule->drop ||
+    const size_t files = files_of_readings(job->readings, job->rule.readings);
+    if (rule->least || rule->counts || job->second || rule->without_count ||
         !keys_are_whole_lines() || selects_part() || files > MOST_FILES)
         return false;
     const uint64_t text = mapped_text_size(files, job->sum.bytes);
@@ -385,19 +385,19 @@ static bool fits(const struct exact_job *job) {
 }
 
 static struct file_role role_of(const struct rule *rule, size_t reading) {
-    const bool inserts = rule->inserts(reading);
-    return (struct file_role){
-        .claims_absent = inserts,
-        .prints_absent = !inserts && rule->absent(reading) == TO_OUTPUT,
-        .claims_previous = rule->of_all_files && reading > 0,
-        .prints = rule->may_print(reading)};
+    const bool stores = stores_keys(rule, reading);
+    return (struct file_role){.claims_absent = stores,
+                              .prints_absent = !stores && rule->prints_absent,
+                              .claims_previous =
+                                  rule->of_all_files && reading > 0,
+                              .prints = may_print(rule, reading)};
 }
 
 /* Only lines that claim a slot are looked at again. Readings that claim come
  * before those that do not. */
 static void read_files(struct pass_state *p, const struct exact_job *job,
                        struct figures *figures) {
-    for (size_t i = 0; i < job->reading_count && !p->full; i++) {
+    for (size_t i = 0; i < job->rule.readings && !p->full; i++) {
         const struct reading *const r = &job->readings[i];
         p->reading = i;
         p->role = role_of(p->rule, i);
@@ -421,10 +421,10 @@ static void read_files(struct pass_state *p, const struct exact_job *job,
 
 static bool open_text(struct pass_state *p, struct exact_job *job) {
     if (job->known && job->sum.plain)
-        return mapped_text_open(&p->text, job->readings, job->reading_count);
+        return mapped_text_open(&p->text, job->readings, job->rule.readings);
     const uint64_t most = UINT64_C(1) << PLACE_BITS;
     const uint64_t room = memory_of_text(job, p->memory);
-    return mapped_text_keep(&p->text, job->readings, job->reading_count,
+    return mapped_text_keep(&p->text, job->readings, job->rule.readings,
                             &job->kept, room < most ? room : most);
 }
 

@@ -61,11 +61,11 @@ static void expect_other_files(const struct exact_run *run) {
 static void add_samples(struct exact_job *job) {
     const struct sample none = {.rereadable = true, .plain = true};
     job->sum = job->stored = job->hashed = none;
-    for (size_t i = 0; i < job->reading_count; i++) {
+    for (size_t i = 0; i < job->rule.readings; i++) {
         const struct sample *const is = &job->readings[i].is;
         sample_add(&job->sum, is);
-        if (i < job->storing) sample_add(&job->stored, is);
-        if (is_hashed(job, i)) sample_add(&job->hashed, is);
+        if (stores_keys(&job->rule, i)) sample_add(&job->stored, is);
+        if (is_hashed(&job->rule, i)) sample_add(&job->hashed, is);
     }
     job->known = job->sum.rereadable;
 }

@@ -22,48 +22,28 @@
 #include "verb/exact_run.h"
 
 static bool count;
-static uint64_t at_least, files_count;
+static uint64_t at_least;
 
-/* ---- The rule for all files --------------------------------------------- */
+/* ---- The rules ---------------------------------------------------------- */
 
-static bool is_read_first(uint64_t file) {
-    return file == 0;
-}
-
-static bool is_read_last(uint64_t file) {
-    return file + 1 == files_count;
-}
-
-/* What counts is to be in all files so far. */
-static enum destination visit_in_all(struct tally *tally, bool fresh,
+/* Of all files: what counts is to be in all so far. */
+static enum destination visit_in_all(const struct rule *rule,
+                                     struct tally *tally, bool fresh,
                                      uint64_t file) {
     (void)fresh;
     if (tally->count != file) return NOT_PRINTED;
     tally->count++;
-    return is_read_last(file) ? TO_OUTPUT : NOT_PRINTED;
+    return may_print(rule, file) ? TO_OUTPUT : NOT_PRINTED;
 }
 
-static enum destination absent(uint64_t file) {
-    (void)file;
-    return NOT_PRINTED;
-}
-
-/* ---- The rule for some -------------------------------------------------- */
-
-/* A key that is first met later cannot be in enough files. */
-static bool inserts(uint64_t file) {
-    return file + at_least <= files_count;
-}
-
-static enum destination visit_in_some(struct tally *tally, bool fresh,
+/* Of some files. */
+static enum destination visit_in_some(const struct rule *rule,
+                                      struct tally *tally, bool fresh,
                                       uint64_t file) {
+    (void)rule;
     if (fresh || tally->file != file) tally->count++;
     tally->file = file & FILES_MASK;
     return NOT_PRINTED;
-}
-
-static bool selects(const struct tally *tally) {
-    return tally->count >= at_least;
 }
 
 /* ---- What is read ------------------------------------------------------- */
@@ -159,27 +139,25 @@ static int run_verb(int n, char **files) {
              "files, not %" PRIu64,
              n, at_least);
     if (n > FILES_MASK) fail("at most %d files can be compared", FILES_MASK);
-    files_count = (uint64_t)n;
-    if (!at_least) at_least = files_count;
-
     const double started = seconds_now();
-    const bool of_all = at_least == files_count;
+    const size_t files_count = (size_t)n;
+    const bool of_all = !at_least || at_least == files_count;
     struct reading *const readings = readings_of(n, files, of_all);
     struct exact_run run = {
-        .job = {.rule = {.tallies = true,
-                         .inserts = of_all ? is_read_first : inserts,
-                         .may_print = of_all ? is_read_last : inserts,
+        .job = {.rule = {.readings = files_count,
+                         /* a key that is first met later cannot be in enough
+                            files */
+                         .storing = of_all ? 1 : files_count + 1 - at_least,
+                         .printing = of_all ? 1 : files_count,
+                         .tallies = true,
                          .visit = of_all ? visit_in_all : visit_in_some,
-                         .absent = at_least > 1 ? absent : NULL,
-                         .selects = of_all ? NULL : selects,
+                         .least = of_all ? 0 : at_least,
+                         .most = UINT64_MAX,
                          .of_all_files = of_all,
                          .counts = count,
                          .prints_marked = true},
                 .readings = readings,
-                .reading_count = (size_t)n,
-                .condition = seen_in_both,
-                .storing = of_all ? 1 : (size_t)n,
-                .printing = of_all ? 1 : (size_t)n},
+                .condition = seen_in_both},
         .count = n,
         .files = files,
         .started = started,

@@ -16,26 +16,18 @@ static bool count, only_dups, only_unique;
 
 /* ---- The rule ------------------------------------------------------------ */
 
-static bool always(uint64_t file) {
-    (void)file;
-    return true;
-}
-
-static enum destination visit_once(struct tally *tally, bool fresh,
-                                   uint64_t file) {
-    (void)tally, (void)file;
+static enum destination visit_once(const struct rule *rule, struct tally *tally,
+                                   bool fresh, uint64_t file) {
+    (void)rule, (void)tally, (void)file;
     return fresh ? TO_OUTPUT : TO_SECOND;
 }
 
-static enum destination visit_and_count(struct tally *tally, bool fresh,
+static enum destination visit_and_count(const struct rule *rule,
+                                        struct tally *tally, bool fresh,
                                         uint64_t file) {
-    (void)file;
+    (void)rule, (void)file;
     tally->count++;
     return fresh ? NOT_PRINTED : TO_SECOND;
-}
-
-static bool selects(const struct tally *tally) {
-    return tally->count > 1 ? !only_unique : !only_dups;
 }
 
 static bool tallies(void) {
@@ -96,20 +88,18 @@ static int run_verb(int n, char **files) {
     const double started = seconds_now();
     const struct reading all = {n, files, 0, sample_files(n, files)};
     struct exact_run run = {
-        .job = {.rule = {.tallies = tallies(),
-                         .inserts = always,
-                         .may_print = always,
+        .job = {.rule = {.readings = 1,
+                         .storing = 1,
+                         .printing = 1,
+                         .tallies = tallies(),
                          .visit = tallies() ? visit_and_count : visit_once,
-                         .selects = tallies() ? selects : NULL,
+                         .least = !tallies()  ? 0
+                                  : only_dups ? 2
+                                              : 1,
+                         .most = only_unique ? 1 : UINT64_MAX,
                          .counts = count},
                 .readings = &all,
-                .reading_count = 1,
-                .condition = repeated,
-                .storing = 1,
-                .printing = 1,
-                .selected = only_dups     ? SELECT_REPEATED
-                            : only_unique ? SELECT_SINGLE
-                                          : SELECT_ALL},
+                .condition = repeated},
         .count = n,
         .files = files,
         .second = dups,

@@ -20,32 +20,23 @@
 #include "verb/exact_run.h"
 
 static bool unique;
-static uint64_t first; /* the number of the first file: it is read last */
 
 /* ---- The rule ------------------------------------------------------------ */
 
-static bool is_first(uint64_t file) {
-    return file == first;
-}
-
-static bool inserts(uint64_t file) {
-    return unique || !is_first(file);
-}
-
-static enum destination visit(struct tally *tally, bool fresh, uint64_t file) {
+static enum destination visit(const struct rule *rule, struct tally *tally,
+                              bool fresh, uint64_t file) {
     (void)tally;
-    return fresh && is_first(file) ? TO_OUTPUT : NOT_PRINTED;
-}
-
-static enum destination absent(uint64_t file) {
-    return is_first(file) ? TO_OUTPUT : NOT_PRINTED;
+    return fresh && may_print(rule, file) ? TO_OUTPUT : NOT_PRINTED;
 }
 
 /* ---- Lists and filters among the others --------------------------------- */
 
-static char **lists;
-static calyx_filter **filters;
-static int list_count, filter_count;
+/* What the first file has to do without. */
+struct others {
+    char **lists;
+    calyx_filter **filters;
+    int list_count, filter_count;
+};
 
 /* By its name, so that a damaged filter is not read as a list; or by its bytes.
  * Those of a pipe cannot be put back: if they are a filter's, they are refused
@@ -57,13 +48,13 @@ static bool is_filter(const char *path) {
     return file_is(path, A_FILTER);
 }
 
-static void sort_operands(int n, char **files) {
-    lists = alloc_memory((size_t)n * sizeof *lists);
-    filters = alloc_memory((size_t)n * sizeof *filters);
+static struct others sort_operands(int n, char **files) {
+    struct others o = {.lists = alloc_memory((size_t)n * sizeof *o.lists),
+                       .filters = alloc_memory((size_t)n * sizeof *o.filters)};
     const char **const names = alloc_memory((size_t)n * sizeof *names);
     for (int i = 1; i < n; i++) {
         if (!is_filter(files[i])) {
-            lists[list_count++] = files[i];
+            o.lists[o.list_count++] = files[i];
             continue;
         }
         calyx_filter *const f = filter_open_whole(files[i]);
@@ -73,33 +64,26 @@ static void sort_operands(int n, char **files) {
         warn("%s is a filter: about %s of the lines that it does not have are "
              "dropped, too; none that it has is printed",
              files[i], rate_text(info.fpr_now, text));
-        names[filter_count] = files[i];
-        filters[filter_count++] = f;
+        names[o.filter_count] = files[i];
+        o.filters[o.filter_count++] = f;
     }
-    key_options_use((size_t)filter_count, names, filters);
+    key_options_use((size_t)o.filter_count, names, o.filters);
     free(names);
-}
-
-static void drop(const calyx_key *keys, size_t n, bool *dropped) {
-    bool found[BATCH_ROOM];
-    for (int f = 0; f < filter_count; f++) {
-        calyx_has_many(filters[f], keys, n, found);
-        for (size_t i = 0; i < n; i++) dropped[i] |= found[i];
-    }
+    return o;
 }
 
 /* ---- With a filter alone ------------------------------------------------ */
 
-static int run_approx(char **files) {
+static int run_approx(char **files, const struct others *o) {
     char *const file = files[0];
-    if (unique || filter_count)
+    if (unique || o->filter_count)
         fail("--approx does not go with --unique, nor with filters; use 'calyx "
              "check -v' to query a filter");
     const struct sample first_is = sample_file(file);
-    const struct sample others = sample_files(list_count, lists);
-    const struct approx approx = approx_for(&others, &first_is, false);
+    const struct sample lists_are = sample_files(o->list_count, o->lists);
+    const struct approx approx = approx_for(&lists_are, &first_is, false);
     if (only_plans()) {
-        struct sample sum = others;
+        struct sample sum = lists_are;
         sample_add(&sum, &first_is);
         approx_plan(&approx, &sum);
         return EXIT_YES;
@@ -113,7 +97,7 @@ static int run_approx(char **files) {
     lines_go_to(output, 1, files, LINES_OF_FIRST_FILE);
     calyx_filter *const f = approx_filter(&approx);
     calyx_filter *const before = approx_first(&approx, files);
-    approx_add(f, list_count, lists, before);
+    approx_add(f, o->list_count, o->lists, before);
     calyx_free(before);
     const struct approx_result result =
         approx_print(f, 1, files, PRINT_ABSENT, output);
@@ -129,13 +113,13 @@ static int run_approx(char **files) {
 
 /* The other lists, then the first file. */
 enum { CLASS_OF_FIRST, CLASS_OF_OTHERS };
-static struct reading *readings_of(char **files) {
+static struct reading *readings_of(char **files, const struct others *o) {
     struct reading *const readings =
-        alloc_memory(((size_t)list_count + 1) * sizeof *readings);
-    for (int i = 0; i < list_count; i++)
-        readings[i] = (struct reading){1, lists + i, CLASS_OF_OTHERS,
-                                       sample_file(lists[i])};
-    readings[list_count] =
+        alloc_memory(((size_t)o->list_count + 1) * sizeof *readings);
+    for (int i = 0; i < o->list_count; i++)
+        readings[i] = (struct reading){1, o->lists + i, CLASS_OF_OTHERS,
+                                       sample_file(o->lists[i])};
+    readings[o->list_count] =
         (struct reading){1, files, CLASS_OF_FIRST, sample_file(files[0])};
     return readings;
 }
@@ -154,23 +138,21 @@ static size_t own_figures(const struct figures *f, struct figure *own) {
 
 static int run_verb(int n, char **files) {
     expect_one_standard_input(n, files);
-    sort_operands(n, files);
-    if (approx_rate() > 0) return run_approx(files);
-    first = (uint64_t)list_count;
+    const struct others others = sort_operands(n, files);
+    if (approx_rate() > 0) return run_approx(files, &others);
 
     const double started = seconds_now();
-    struct reading *const readings = readings_of(files);
+    struct reading *const readings = readings_of(files, &others);
     struct exact_run run = {
-        .job = {.rule = {.inserts = inserts,
-                         .may_print = is_first,
+        .job = {.rule = {.readings = (size_t)others.list_count + 1,
+                         .storing = (size_t)others.list_count + unique,
+                         .printing = 1,
                          .visit = visit,
-                         .absent = unique ? NULL : absent,
-                         .drop = filter_count ? drop : NULL},
+                         .prints_absent = !unique,
+                         .without = others.filters,
+                         .without_count = others.filter_count},
                 .readings = readings,
-                .reading_count = (size_t)list_count + 1,
-                .condition = to_be_compared(),
-                .storing = (size_t)list_count + unique,
-                .printing = 1},
+                .condition = to_be_compared()},
         .count = n,
         .files = files,
         .started = started,
@@ -178,9 +160,9 @@ static int run_verb(int n, char **files) {
     };
     const int status = exact_run(&run);
     free(readings);
-    for (int i = 0; i < filter_count; i++) calyx_free(filters[i]);
-    free(filters);
-    free(lists);
+    for (int i = 0; i < others.filter_count; i++) calyx_free(others.filters[i]);
+    free(others.filters);
+    free(others.lists);
     return status;
 }
 
