@@ -180,7 +180,8 @@ void key_table_prefetch(const struct key_table *t, uint64_t hash) {
 void key_table_prefetch_key(const struct key_table *t, uint64_t hash) {
     const struct slot_hash h = slot_hash(&t->slots, hash);
     const uint64_t slot = load_slot(&t->slots, h.first);
-    if (!slot || !has_tag(slot, h.tag)) return;
+    if (!has_tag(slot, h.tag))
+        return; /* so it is most likely not free either */
     const char *const key = (const char *)key_at(t, slot);
     __builtin_prefetch(key);
     __builtin_prefetch(key + 64);

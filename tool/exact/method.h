@@ -41,8 +41,8 @@ struct rule {
                               bool fresh, uint64_t reading);
     bool prints_absent; /* print lines of readings that do not store, if their
                            key is absent */
-    /* At the end of a partition, print the first line of keys with so many in
-     * their tally. 0: all lines were printed before. */
+    /* At the end of a partition, print the first line of keys whose tally
+     * counts `least` to `most`. 0: all lines were printed before. */
     uint64_t least, most;
     calyx_filter *
         *without; /* lines that these filters have are never printed */
