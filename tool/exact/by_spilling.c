@@ -50,7 +50,7 @@ static bool run(struct exact_job *job, struct figures *figures) {
                                   .work_size = sizeof(struct block_candidates),
                                   .free_work = block_candidates_free};
     for (size_t i = 0; i < job->rule.readings; i++) {
-        const struct reading *const r = &job->readings[i];
+        const struct file_group *const r = &job->readings[i];
         e->file = i;
         const struct input_totals totals =
             run_pipeline(&stages, r->count, r->files);

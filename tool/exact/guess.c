@@ -70,7 +70,7 @@ static bool add_block(struct text_block *block, struct key_batch *batch) {
     return s->bytes < most_whole;
 }
 
-static void add_start(struct guess_sample *s, const struct reading *r) {
+static void add_start(struct guess_sample *s, const struct file_group *r) {
     const struct stages stages = {.in_order = add_block, .context = s};
     run_pipeline(&stages, r->count, r->files);
 }
@@ -187,7 +187,7 @@ void guess_counts(const struct exact_job *job,
     if (whole) s.wanted = job->sum.lines / SAMPLE_LINES + 1;
     uint64_t stored = 0, printed = 0;
     for (size_t i = 0; i < job->rule.readings; i++) {
-        const struct reading *const r = &job->readings[i];
+        const struct file_group *const r = &job->readings[i];
         if (i == job->rule.readings - job->rule.printing) printed = s.bytes;
         s.class = r->class;
         if (whole) add_start(&s, r);

@@ -83,7 +83,7 @@ static inline bool meets_condition(const struct hash_condition *condition,
 }
 
 /* Files that are read as one. */
-struct reading {
+struct file_group {
     int count;
     char **files;
     unsigned class; /* below CLASSES: for the condition */
@@ -92,7 +92,7 @@ struct reading {
 
 struct exact_job {
     struct rule rule;
-    const struct reading *readings;
+    const struct file_group *readings;
     struct hash_condition condition; /* of lines that are compared */
     /* From the readings (exact_run.c): */
     struct sample sum, stored; /* of all files; of those with stored keys; */

@@ -224,7 +224,7 @@ static uint64_t read_pass(struct candidate_pass *p,
     uint64_t bytes = 0;
     p->others = (struct input_totals){0};
     for (e->file = 0; e->file < job->rule.readings; e->file++) {
-        const struct reading *const r = &job->readings[e->file];
+        const struct file_group *const r = &job->readings[e->file];
         const bool hashed = is_hashed(&job->rule, e->file);
         const bool prints = last && may_print(&job->rule, e->file);
         const struct stages stages = {
@@ -289,7 +289,8 @@ static struct figures compare_candidates(const struct exact_job *job,
 static void print_rest(const struct exact_job *job, struct line_marks *marks,
                        uint64_t first, struct figures *f) {
     const struct rule *const rule = &job->rule;
-    const struct reading *const last = &job->readings[job->rule.readings - 1];
+    const struct file_group *const last =
+        &job->readings[job->rule.readings - 1];
     for (int i = 0; i < 1 + (rule->second != NULL); i++) {
         if (i) marks_start(marks, first, !rule->prints_marked);
         const uint64_t bytes = marks_print(marks, last->count, last->files,

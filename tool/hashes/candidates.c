@@ -133,7 +133,7 @@ struct tag_table {
 struct range_job {
     struct candidates *found;
     const struct scatter *scatter;
-    const struct reading *readings;
+    const struct file_group *readings;
     size_t count;
     const struct hash_condition *condition;
     uint64_t memory; /* for each thread: half for a table, half for a buffer */

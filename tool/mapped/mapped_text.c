@@ -52,7 +52,7 @@ static uint64_t map_file(const struct mapped_text *text, uint64_t place,
 
 /* The same for all. */
 static uint64_t map_files(struct mapped_text *text,
-                          const struct reading *readings, size_t count) {
+                          const struct file_group *readings, size_t count) {
     uint64_t place = page_size();
     struct text_range *range = text->ranges;
     for (size_t i = 0; i < count; i++)
@@ -61,7 +61,7 @@ static uint64_t map_files(struct mapped_text *text,
     return place;
 }
 
-size_t files_of_readings(const struct reading *readings, size_t count) {
+size_t files_of_readings(const struct file_group *readings, size_t count) {
     size_t files = 0;
     for (size_t i = 0; i < count; i++)
         files += readings[i].count ? (size_t)readings[i].count : 1;
@@ -69,7 +69,7 @@ size_t files_of_readings(const struct reading *readings, size_t count) {
 }
 
 static void number_readings(struct mapped_text *text,
-                            const struct reading *readings, size_t count) {
+                            const struct file_group *readings, size_t count) {
     *text = (struct mapped_text){.count = files_of_readings(readings, count)};
     text->readings = alloc_memory((text->count + 1) * sizeof *text->readings);
     size_t file = 0;
@@ -78,8 +78,8 @@ static void number_readings(struct mapped_text *text,
             text->readings[file++] = i;
 }
 
-bool mapped_text_open(struct mapped_text *text, const struct reading *readings,
-                      size_t count) {
+bool mapped_text_open(struct mapped_text *text,
+                      const struct file_group *readings, size_t count) {
     number_readings(text, readings, count);
     text->ranges = alloc_memory((text->count + 1) * sizeof *text->ranges);
     text->size = map_files(text, readings, count);
@@ -92,8 +92,9 @@ bool mapped_text_open(struct mapped_text *text, const struct reading *readings,
     return map_files(text, readings, count) != 0;
 }
 
-bool mapped_text_keep(struct mapped_text *text, const struct reading *readings,
-                      size_t count, struct kept_text *kept, uint64_t room) {
+bool mapped_text_keep(struct mapped_text *text,
+                      const struct file_group *readings, size_t count,
+                      struct kept_text *kept, uint64_t room) {
     number_readings(text, readings, count);
     if (!kept_text_open(kept, text->count, room)) return false;
     text->bytes = kept->bytes;

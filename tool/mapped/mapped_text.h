@@ -23,15 +23,16 @@ struct mapped_text {
 uint64_t mapped_text_size(size_t files, uint64_t bytes);
 
 /* Number of files: no names are standard input. */
-size_t files_of_readings(const struct reading *readings, size_t count);
+size_t files_of_readings(const struct file_group *readings, size_t count);
 
 /* Map plain files. False if they cannot be mapped; they may still be read. */
-bool mapped_text_open(struct mapped_text *text, const struct reading *readings,
-                      size_t count);
+bool mapped_text_open(struct mapped_text *text,
+                      const struct file_group *readings, size_t count);
 
 /* Or keep up to `room` bytes, in `kept`. False if there is no room. */
-bool mapped_text_keep(struct mapped_text *text, const struct reading *readings,
-                      size_t count, struct kept_text *kept, uint64_t room);
+bool mapped_text_keep(struct mapped_text *text,
+                      const struct file_group *readings, size_t count,
+                      struct kept_text *kept, uint64_t room);
 
 /* `kept` is not closed. */
 void mapped_text_close(struct mapped_text *text);

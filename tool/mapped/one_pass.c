@@ -398,7 +398,7 @@ static struct file_role role_of(const struct rule *rule, size_t reading) {
 static void read_files(struct pass_state *p, const struct exact_job *job,
                        struct figures *figures) {
     for (size_t i = 0; i < job->rule.readings && !p->full; i++) {
-        const struct reading *const r = &job->readings[i];
+        const struct file_group *const r = &job->readings[i];
         p->reading = i;
         p->role = role_of(p->rule, i);
         p->keeps =

@@ -49,22 +49,23 @@ static enum destination visit_in_some(const struct rule *rule,
 /* ---- What is read ------------------------------------------------------- */
 
 static int by_size(const void *a, const void *b) {
-    const uint64_t x = ((const struct reading *)a)->is.bytes;
-    const uint64_t y = ((const struct reading *)b)->is.bytes;
+    const uint64_t x = ((const struct file_group *)a)->is.bytes;
+    const uint64_t y = ((const struct file_group *)b)->is.bytes;
     return (x > y) - (x < y);
 }
 
 /* In reading order. For lines of all files: the smallest first, since its keys
  * are stored, and the first of the command line last. */
 enum { CLASS_OF_STORED, CLASS_OF_PRINTED, CLASS_OF_OTHERS };
-static struct reading *readings_of(int n, char **files, bool of_all) {
+static struct file_group *readings_of(int n, char **files, bool of_all) {
     const size_t last = (size_t)n - 1;
-    struct reading *const readings = alloc_memory((size_t)n * sizeof *readings);
+    struct file_group *const readings =
+        alloc_memory((size_t)n * sizeof *readings);
     bool rereadable = true; /* the others */
     for (int i = 0; i < n; i++) {
         char **const file = &files[of_all ? (i + 1) % n : i];
         readings[i] =
-            (struct reading){1, file, CLASS_OF_OTHERS, sample_file(*file)};
+            (struct file_group){1, file, CLASS_OF_OTHERS, sample_file(*file)};
         rereadable &= i == n - 1 || readings[i].is.rereadable;
     }
     if (of_all && rereadable) qsort(readings, last, sizeof *readings, by_size);
@@ -92,8 +93,8 @@ static int run_approx(int n, char **files) {
     if (count || at_least)
         fail("--approx does not go with --count and --at-least: filters know "
              "only of all files");
-    struct reading *const readings = readings_of(n, files, true);
-    const struct reading *const first = &readings[n - 1];
+    struct file_group *const readings = readings_of(n, files, true);
+    const struct file_group *const first = &readings[n - 1];
     const struct approx approx = approx_for(&readings[0].is, &first->is, n > 2);
     if (only_plans()) {
         struct sample sum = first->is;
@@ -142,7 +143,7 @@ static int run_verb(int n, char **files) {
     const double started = seconds_now();
     const size_t files_count = (size_t)n;
     const bool of_all = !at_least || at_least == files_count;
-    struct reading *const readings = readings_of(n, files, of_all);
+    struct file_group *const readings = readings_of(n, files, of_all);
     struct exact_run run = {
         .job = {.rule = {.readings = files_count,
                          /* a key that is first met later cannot be in enough

@@ -86,7 +86,7 @@ static int run_verb(int n, char **files) {
     if (approx_rate() > 0) return run_approx(n, files);
 
     const double started = seconds_now();
-    const struct reading all = {n, files, 0, sample_files(n, files)};
+    const struct file_group all = {n, files, 0, sample_files(n, files)};
     struct exact_run run = {
         .job = {.rule = {.readings = 1,
                          .storing = 1,

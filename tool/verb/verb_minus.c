@@ -113,14 +113,14 @@ static int run_approx(char **files, const struct others *o) {
 
 /* The other lists, then the first file. */
 enum { CLASS_OF_FIRST, CLASS_OF_OTHERS };
-static struct reading *readings_of(char **files, const struct others *o) {
-    struct reading *const readings =
+static struct file_group *readings_of(char **files, const struct others *o) {
+    struct file_group *const readings =
         alloc_memory(((size_t)o->list_count + 1) * sizeof *readings);
     for (int i = 0; i < o->list_count; i++)
-        readings[i] = (struct reading){1, o->lists + i, CLASS_OF_OTHERS,
-                                       sample_file(o->lists[i])};
+        readings[i] = (struct file_group){1, o->lists + i, CLASS_OF_OTHERS,
+                                          sample_file(o->lists[i])};
     readings[o->list_count] =
-        (struct reading){1, files, CLASS_OF_FIRST, sample_file(files[0])};
+        (struct file_group){1, files, CLASS_OF_FIRST, sample_file(files[0])};
     return readings;
 }
 
@@ -142,7 +142,7 @@ static int run_verb(int n, char **files) {
     if (approx_rate() > 0) return run_approx(files, &others);
 
     const double started = seconds_now();
-    struct reading *const readings = readings_of(files, &others);
+    struct file_group *const readings = readings_of(files, &others);
     struct exact_run run = {
         .job = {.rule = {.readings = (size_t)others.list_count + 1,
                          .storing = (size_t)others.list_count + unique,
