@@ -73,7 +73,8 @@ void key_table_start(struct key_table *t, const calyx_filter *hasher,
     if (memory < t->memory) madvise(t->keys, t->room, MADV_DONTNEED);
     t->hasher = hasher;
     t->memory = memory;
-    t->count = t->used = 0;
+    t->count = 0;
+    t->used = 0;
 }
 
 static uint64_t slot_bytes(const struct key_table *t) {
