@@ -13,6 +13,7 @@
  *     module.c   loading; the INFO section
  */
 #include "command/command.h"
+#include "layout/rebuild.h"
 #include "layout/window.h"
 #include "server/allocator.h"
 #include "server/steps.h"
@@ -47,6 +48,7 @@ static void add_info(RedisModuleInfoCtx *ctx, int for_crash_report) {
         {"guard_cached", stats.guarded[CACHED]},
         {"guard_maybe", stats.guarded[MAYBE]},
         {"guard_without_filter", stats.guarded_without_filter},
+        {"rebuilds_open", rebuilds_open()},
     };
     if (RM_InfoAddSection(ctx, "calyx") != RM_OK) return;
     RM_InfoAddFieldCString(ctx, "version", calyx_version());

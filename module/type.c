@@ -2,11 +2,16 @@
  * The types: `calyxbf-1` for native filters, `calyxbw-1` for windows of them,
  * and those of other modules for filters in their layouts: `MBbloom--` and
  * `MBbloomCF` of RedisBloom, `bloomfltr` of valkey-bloom. They differ only in
- * how they are saved.
+ * how they are saved. While a rebuild is open for a filter of any layout, its
+ * type is `calyxbr-1`, which also saves what the rebuild has kept.
  */
 #include "type.h"
 
+#include <limits.h>
+#include <string.h>
+
 #include "foreign/redisbloom_chain.h"
+#include "layout/rebuild.h"
 #include "layout/transfer.h"
 #include "layout/window.h"
 #include "server/allocator.h"
@@ -14,7 +19,12 @@
 static const struct filter_layout *const stored[] = {
     &native_layout, &redisbloom_layout, &valkey_layout, &window_layout,
     &cuckoo_layout};
-enum { TYPES = sizeof stored / sizeof *stored };
+enum {
+    LAYOUTS = sizeof stored / sizeof *stored,
+    REBUILDING = LAYOUTS, /* a filter of any layout, and its rebuild */
+    TYPES,
+    REBUILDING_ENCODING = 1
+};
 static RedisModuleType *types[TYPES];
 
 uint64_t loads_refused;
@@ -71,6 +81,44 @@ static void save(RedisModuleIO *io, void *value) {
     f->layout->save(f, io);
 }
 
+/* ---- With a rebuild ------------------------------------------------------ */
+
+/* The type and the encoding of the filter, the filter, the rebuild. */
+static void save_rebuilding(RedisModuleIO *io, void *value) {
+    const struct filter *f = value;
+    RM_SaveStringBuffer(io, f->layout->type, strlen(f->layout->type));
+    RM_SaveUnsigned(io, (uint64_t)f->layout->encoding);
+    save(io, value);
+    rebuild_save(rebuild_of(f), io);
+}
+
+static const struct filter_layout *load_layout(RedisModuleIO *io) {
+    size_t size;
+    const struct filter_layout *found = NULL;
+    char *const type = RM_LoadStringBuffer(io, &size);
+    for (int i = 0; type && i < LAYOUTS; i++)
+        if (strlen(stored[i]->type) == size &&
+            memcmp(stored[i]->type, type, size) == 0)
+            found = stored[i];
+    if (type) RM_Free(type);
+    return found;
+}
+
+static void *load_rebuilding(RedisModuleIO *io, int encoding) {
+    const struct filter_layout *const layout =
+        encoding == REBUILDING_ENCODING ? load_layout(io) : NULL;
+    const uint64_t inner = layout ? RM_LoadUnsigned(io) : 0;
+    struct filter *const f =
+        inner && inner <= INT_MAX ? load(layout, io, (int)inner) : NULL;
+    if (f) set_window_name(f, RM_GetKeyNameFromIO(io));
+    if (f && rebuild_load(io, f)) return f;
+    RM_LogIOError(io, "warning", "a filter with a rebuild was refused");
+    if (!f) return NULL;
+    loads_refused++;
+    filter_free(f);
+    return NULL;
+}
+
 /* As valkey-bloom does it. */
 static void rewrite_valkey(RedisModuleIO *io, RedisModuleString *key,
                            const struct valkey_bloom *v) {
@@ -102,17 +150,26 @@ static void rewrite(RedisModuleIO *io, RedisModuleString *key, void *value) {
     }
 }
 
+static void rewrite_rebuilding(RedisModuleIO *io, RedisModuleString *key,
+                               void *value) {
+    const struct rebuild *const r = rebuild_of(value);
+    rewrite(io, key, value);
+    if (r) rebuild_rewrite(r, io, key);
+}
+
 /* ---- The rest ------------------------------------------------------------ */
 
 static size_t usage(const void *value) {
     const struct filter *f = value;
     const size_t rare = f->rare ? RM_MallocSize(f->rare) : 0;
-    return SERVERS_STRUCTS + rare + (size_t)f->layout->memory(f);
+    return SERVERS_STRUCTS + rare + (size_t)f->layout->memory(f) +
+           (size_t)rebuild_memory(rebuild_of(f));
 }
 
 static void digest(RedisModuleDigest *to, void *value) {
     const struct filter *f = value;
     f->layout->digest(f, to);
+    if (rebuild_of(f)) rebuild_digest(rebuild_of(f), to);
     RM_DigestEndSequence(to);
 }
 
@@ -125,7 +182,8 @@ static size_t effort(RedisModuleString *key, const void *value) {
     (void)key;
     const struct filter *f = value;
     const uint32_t parts = f->layout->is_cuckoo ? f->cuckoo->parts : 0;
-    return 1 + (size_t)(filter_bytes(f) >> 16) + parts / 64;
+    return 1 + (size_t)(filter_bytes(f) >> 16) + parts / 64 +
+           (size_t)(rebuild_memory(rebuild_of(f)) >> 16);
 }
 
 static void *copy(RedisModuleString *from, RedisModuleString *to,
@@ -152,7 +210,7 @@ static int move(RedisModuleDefragCtx *ctx, RedisModuleString *key,
 }
 
 int type_register(RedisModuleCtx *ctx) {
-    static void *(*const loads[TYPES])(RedisModuleIO *, int) = {
+    static void *(*const loads[LAYOUTS])(RedisModuleIO *, int) = {
         load_native, load_redisbloom, load_valkey, load_window, load_cuckoo};
     RedisModuleTypeMethods methods = {
         .version = RM_TYPE_METHODS,
@@ -165,13 +223,18 @@ int type_register(RedisModuleCtx *ctx) {
         .copy = copy,
         .defrag = move,
     };
-    for (int i = 0; i < TYPES; i++) {
+    for (int i = 0; i < LAYOUTS; i++) {
         methods.rdb_load = loads[i];
         types[i] = RM_CreateDataType(ctx, stored[i]->type, stored[i]->encoding,
                                      &methods);
         if (!types[i]) return RM_ERR;
     }
-    return RM_OK;
+    methods.rdb_load = load_rebuilding;
+    methods.rdb_save = save_rebuilding;
+    methods.aof_rewrite = rewrite_rebuilding;
+    types[REBUILDING] =
+        RM_CreateDataType(ctx, "calyxbr-1", REBUILDING_ENCODING, &methods);
+    return types[REBUILDING] ? RM_OK : RM_ERR;
 }
 
 static bool is_of(const struct filter *f, enum family family) {
@@ -200,7 +263,7 @@ enum key_type type_of(RedisModuleKey *key, struct filter **f) {
 static RedisModuleType *type_with(const struct filter *f) {
     int i = 0;
     while (stored[i] != f->layout) i++;
-    return types[i];
+    return types[rebuild_of(f) ? REBUILDING : i];
 }
 
 void type_attach(RedisModuleKey *key, struct filter *f) {
@@ -210,6 +273,14 @@ void type_attach(RedisModuleKey *key, struct filter *f) {
 
 void type_detach(RedisModuleKey *key, const struct filter *f) {
     void *detached;
-    RM_ModuleTypeReplaceValue(key, type_with(f), filter_placeholder(f->layout),
-                              &detached);
+    RM_ModuleTypeReplaceValue(key, RM_ModuleTypeGetType(key),
+                              filter_placeholder(f->layout), &detached);
+}
+
+void type_follow_rebuild(RedisModuleKey *key, struct filter *f) {
+    const long long expires = RM_GetAbsExpire(key);
+    if (RM_ModuleTypeGetType(key) == type_with(f)) return;
+    type_detach(key, f);
+    type_attach(key, f);
+    RM_SetAbsExpire(key, expires);
 }

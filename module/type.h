@@ -23,6 +23,10 @@ void type_attach(RedisModuleKey *key, struct filter *f);
 /* Detach a filter from its key; a placeholder stays there. */
 void type_detach(RedisModuleKey *key, const struct filter *f);
 
+/* A rebuild of the filter of a key, which is open for writing, began or ended:
+ * give the key the type that goes with it. Its expiry stays. */
+void type_follow_rebuild(RedisModuleKey *key, struct filter *f);
+
 /* What the server takes for a key and does not count itself: an object and the
  * record of a module's value, of 16 bytes each, and a place in a table. */
 enum { SERVERS_STRUCTS = 16 + 16 + 8 };

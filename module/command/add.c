@@ -16,6 +16,7 @@
 #include "command/open_key.h"
 #include "command/options.h"
 #include "command/replicate.h"
+#include "layout/rebuild.h"
 #include "layout/window.h"
 #include "server/allocator.h"
 #include "server/reply.h"
@@ -154,8 +155,28 @@ static void add_items(RedisModuleCtx *ctx, RedisModuleString *name,
         RM_ReplicateVerbatim(ctx);
     else
         replicate_items(ctx, name, f, how, items, a.done);
+    if (rebuild_of(f))
+        rebuild_note_added(ctx, name, f,
+                           &(struct recorded_items){
+                               items->argv, items->keys, items->changed,
+                               how->family == CUCKOO ? items->refused : NULL,
+                               a.done});
     if (how->made) note_change(ctx, name, words_of[how->family].reserved);
     if (changes) note_change(ctx, name, words_of[how->family].added);
+}
+
+calyx_status items_add(RedisModuleCtx *ctx, RedisModuleString *name,
+                       struct filter *f, RedisModuleString **argv, int n,
+                       calyx_error *why) {
+    struct items items;
+    struct added added;
+    items_open(&items, argv, n);
+    if (f->repeats_matter) rotation_run(ctx, name, f);
+    add_items(ctx, name, f, &(struct add_request){.family = BLOOM}, &items,
+              true, &added);
+    items_close(&items);
+    *why = added.why;
+    return added.status;
 }
 
 /* ---- Replies ------------------------------------------------------------- */
@@ -238,7 +259,7 @@ static const struct items_work adding = {.run = add_some,
 
 /* The fast path of most commands: one item, to an existing filter that repeats
  * do not matter to. */
-static int add_single(RedisModuleCtx *ctx, RedisModuleString *name,
+static int add_single(RedisModuleCtx *ctx, RedisModuleString **argv,
                       struct filter *f, const calyx_key *item) {
     calyx_error why;
     bool fresh = false;
@@ -258,8 +279,12 @@ static int add_single(RedisModuleCtx *ctx, RedisModuleString *name,
     if (fresh) {
         stats.fresh++;
         RM_ReplicateVerbatim(ctx);
-        note_change(ctx, name, "bloom.add");
     }
+    if (rebuild_of(f))
+        rebuild_note_added(
+            ctx, argv[1], f,
+            &(struct recorded_items){argv + 2, item, &fresh, NULL, 1});
+    if (fresh) note_change(ctx, argv[1], "bloom.add");
     return RM_ReplyWithBool(ctx, fresh);
 }
 
@@ -330,7 +355,7 @@ static int add(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
     if (!there) return RM_OK;
     if (how.single) filter_prefetch_next(f);
     if (how.single && !how.made && !f->repeats_matter)
-        return add_single(ctx, argv[1], f, &item);
+        return add_single(ctx, argv, f, &item);
     add_all(ctx, argv, argc, first_item, f, &how);
     return RM_OK;
 }

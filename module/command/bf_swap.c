@@ -1,8 +1,9 @@
 /*
  * BF.SWAP: a staged filter replaces the live one atomically. Unlike RENAME, the
- * key keeps its time to live and the counters of its guard, its generation
+ * key records its time to live and the counters of its guard, its generation
  * number goes up, and another thread frees the old filter whatever the server's
- * configuration.
+ * configuration. With REBUILD the staged filter first gets what was added to
+ * the live one since BF.REBUILD … BEGIN.
  *
  * The API detaches a value from a key only in exchange for another of its type.
  * So the staged key gets a placeholder, and is deleted with it.
@@ -14,7 +15,9 @@
 #include "command/open_key.h"
 #include "command/options.h"
 #include "command/replicate.h"
+#include "layout/rebuild.h"
 #include "server/reply.h"
+#include "server/steps.h"
 
 struct swap_key {
     RedisModuleKey *key;
@@ -66,17 +69,10 @@ static uint64_t generation_after(const struct filter *f) {
     return last < INT64_MAX ? last + 1 : INT64_MAX;
 }
 
-/* `generation` 0 stands for the next. */
-static int swap_places(RedisModuleCtx *ctx, RedisModuleString **argv,
-                       struct swap_key *live, struct swap_key *staged,
-                       uint64_t generation) {
-    if (live->type == KEY_OTHER || staged->type == KEY_OTHER)
-        return reply_wrong_type(ctx);
-    if (staged->type == KEY_MISSING)
-        return RM_ReplyWithError(
-            ctx, "ERR not found: there is no filter under the staged key");
-    if (filter_is_partial(staged->f)) return reply_partial(ctx, staged->f);
-
+/* `generation` 0 stands for the next. Returns the number. */
+static uint64_t swap_places(RedisModuleCtx *ctx, RedisModuleString **argv,
+                            struct swap_key *live, struct swap_key *staged,
+                            uint64_t generation) {
     if (generation == 0) generation = generation_after(live->f);
     exchange(live, staged);
     rare_for(staged->f)->generation = generation;
@@ -84,33 +80,258 @@ static int swap_places(RedisModuleCtx *ctx, RedisModuleString **argv,
     note_change(ctx, argv[1], "bloom.swap");
     RM_SignalModifiedKey(ctx, argv[2]);
     RM_NotifyKeyspaceEvent(ctx, RM_NOTIFY_GENERIC, "del", argv[2]);
-    return RM_ReplyWithLongLong(ctx, (long long)generation);
+    return generation;
+}
+
+/* ---- With what a rebuild has recorded
+ * ---------------------------------------- */
+
+/*
+ * The recorded items are added to the staged filter in steps (server/steps.h).
+ * Items that come between two steps are recorded, too. The step after which
+ * none is left exchanges the filters. Replicas get each step as BF.MADD of the
+ * staged key, and the last with BF.SWAP in one transaction.
+ *
+ * If the server ends in the midst, the live filter still has the rebuild with
+ * all items, so the client swaps again. A counting filter then has some copies
+ * too many, which no deletion will remove.
+ */
+struct swap_job {
+    struct job job;
+    uint64_t token, generation; /* as wanted; then as it is             */
+    uint64_t swap;              /* rebuild_start_swap; 0: not yet       */
+    uint64_t staged_life;
+    char why[400]; /* empty if all is well */
+};
+
+/* A counter goes to 15. */
+enum { MOST_COPIES = 16 };
+
+static bool fail_swap(struct swap_job *j, const char *text) {
+    snprintf(j->why, sizeof j->why, "%s", text);
+    return false;
+}
+
+static bool is_rebuilt(struct swap_job *j, const struct rebuild *r) {
+    if (!r || r->terms.token != j->token)
+        return fail_swap(j, "this rebuild is not open: the live key was "
+                            "swapped, deleted or begun again since, or the "
+                            "time was up; begin again, and read the list "
+                            "again");
+    if (r->terms.lost == REBUILD_TOO_MANY)
+        return fail_swap(j, "more was added since the rebuild began than it "
+                            "may record; begin again, with a larger MOST");
+    if (r->terms.lost == REBUILD_IN_BULK)
+        return fail_swap(j, "keys came into the live filter by BF.MERGE or "
+                            "BF.LOADCHUNK since the rebuild began; they cannot "
+                            "be recorded: begin again");
+    if (j->swap && r->swap != j->swap)
+        return fail_swap(j, "another BF.SWAP of this rebuild began meanwhile");
+    return true;
+}
+
+static bool is_staged(struct swap_job *j, const struct filter *staged) {
+    if (!staged || (j->swap && rare_of(staged)->life != j->staged_life))
+        return fail_swap(j, "the staged filter was deleted, emptied or "
+                            "replaced meanwhile");
+    return true;
+}
+
+static bool open_job(RedisModuleCtx *ctx, struct swap_job *j,
+                     struct swap_key *live, struct swap_key *staged) {
+    *live = open_place(ctx, j->job.argv[1]);
+    *staged = open_place(ctx, j->job.argv[2]);
+    if (!is_rebuilt(j, live->f ? rebuild_of(live->f) : NULL)) return false;
+    if (!is_staged(j, staged->f)) return false;
+    if (j->swap) return true;
+    j->swap = rebuild_start_swap(rebuild_of(live->f));
+    j->staged_life = filter_life(staged->f);
+    return true;
+}
+
+static bool add_to_staged(RedisModuleCtx *ctx, struct swap_job *j,
+                          struct filter *f, RedisModuleString **items,
+                          size_t n) {
+    calyx_error why;
+    const calyx_status status =
+        items_add(ctx, j->job.argv[2], f, items, (int)n, &why);
+    if (status == CALYX_OK) return true;
+    snprintf(j->why, sizeof j->why,
+             "the staged filter does not take what was added since the rebuild "
+             "began: %s",
+             *why.text ? why.text : calyx_status_text(status));
+    return false;
+}
+
+/* Each item as often as it was added, in rounds: in each those that are left.
+ */
+static bool add_batch(RedisModuleCtx *ctx, struct swap_job *j,
+                      const struct rebuild_batch *b) {
+    RedisModuleString *some[REBUILD_BATCH];
+    for (uint64_t round = 0; b->n > 0 && round < MOST_COPIES; round++) {
+        struct filter *const f =
+            find_again(ctx, j->job.argv[2], j->staged_life);
+        size_t left = 0;
+        for (size_t i = 0; i < b->n; i++)
+            if (b->times[i] > round) some[left++] = b->items[i];
+        if (!is_staged(j, f)) return false;
+        if (left == 0 || (round && !f->can_remove)) return true;
+        if (!add_to_staged(ctx, j, f, some, left)) return false;
+    }
+    return true;
+}
+
+static uint64_t item_lines(const struct filter *f) {
+    struct filter_facts facts;
+    f->layout->describe(f, &facts);
+    return facts.change_lines * (f->can_remove ? MOST_COPIES : 1);
+}
+
+/* True if these were the last. */
+static bool add_some(RedisModuleCtx *ctx, struct swap_job *j, struct rebuild *r,
+                     uint64_t lines) {
+    struct rebuild_batch b;
+    b.item_lines = lines;
+    rebuild_next(r, &b);
+    steps_count(b.work);
+    const bool good = add_batch(ctx, j, &b);
+    for (size_t i = 0; i < b.n; i++) RM_FreeString(NULL, b.items[i]);
+    return good && b.last;
+}
+
+static void close_places(struct swap_key *live, struct swap_key *staged) {
+    RM_CloseKey(live->key);
+    RM_CloseKey(staged->key);
+}
+
+/* The keys are closed while items are added, as a listener of the event may
+ * change anything. */
+static bool swap_step(RedisModuleCtx *ctx, struct job *job) {
+    struct swap_job *const j = (struct swap_job *)job;
+    struct swap_key live, staged;
+    bool good = open_job(ctx, j, &live, &staged), last = false;
+    struct rebuild *const r = good ? rebuild_of(live.f) : NULL;
+    const uint64_t lines = good ? item_lines(staged.f) : 0;
+    close_places(&live, &staged);
+    if (good) last = add_some(ctx, j, r, lines);
+    if (*j->why) return true;
+    if (!last) return false;
+    good = open_job(ctx, j, &live, &staged);
+    if (good)
+        j->generation =
+            swap_places(ctx, job->argv, &live, &staged, j->generation);
+    close_places(&live, &staged);
+    return true;
+}
+
+/* Where the client cannot wait. */
+static bool swap_at_once(RedisModuleCtx *ctx, struct job *job) {
+    while (!swap_step(ctx, job)) continue;
+    return true;
+}
+
+static int reply_swapped(RedisModuleCtx *ctx, struct job *job) {
+    const struct swap_job *const j = (struct swap_job *)job;
+    if (*j->why) return reply_text(ctx, "ERR not swapped: %s", j->why);
+    return RM_ReplyWithLongLong(ctx, (long long)j->generation);
+}
+
+static int swap_rebuilt(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
+                        uint64_t token, uint64_t generation) {
+    struct swap_job *const j = RM_Calloc(1, sizeof *j);
+    j->job =
+        (struct job){.step = swap_step, .reply = reply_swapped, .writes = true};
+    j->token = token;
+    j->generation = generation;
+    steps_keep_arguments(ctx, &j->job, argv, argc);
+    if (!steps_can_wait(ctx)) j->job.step = swap_at_once;
+    return steps_start(ctx, &j->job);
+}
+
+/* ---- The command --------------------------------------------------------- */
+
+/* What follows the keys. */
+struct swap_words {
+    long long generation, token;
+    bool rebuilt;
+};
+
+static bool read_words(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
+                       struct swap_words *words) {
+    *words = (struct swap_words){0};
+    for (int i = 3; i < argc; i += 2) {
+        const bool rebuild = is_word(argv[i], "REBUILD");
+        if (!rebuild && !is_word(argv[i], "GENERATION"))
+            return RM_ReplyWithError(ctx, "ERR unknown argument; there are "
+                                          "GENERATION and REBUILD"),
+                   false;
+        if (rebuild
+                ? parse_whole(argv[i + 1], 0, INT64_MAX, &words->token)
+                : parse_whole(argv[i + 1], 1, INT64_MAX, &words->generation))
+            return RM_ReplyWithError(
+                       ctx, rebuild ? "ERR bad token: it is the number that "
+                                      "BF.REBUILD … BEGIN returned"
+                                    : "ERR bad generation: it is a whole "
+                                      "number from 1"),
+                   false;
+        words->rebuilt |= rebuild;
+    }
+    return true;
+}
+
+/* Without REBUILD a rebuild must not be open: it would end, and with it what it
+ * has recorded for somebody. Streams have completed it before. */
+static bool may_swap(RedisModuleCtx *ctx, const struct swap_key *live,
+                     const struct swap_key *staged,
+                     const struct swap_words *words) {
+    static const char OPEN[] =
+        "ERR a rebuild is open for the %s key: complete it by BF.SWAP … "
+        "REBUILD, or end it by BF.REBUILD … ABORT";
+    if (live->type == KEY_OTHER || staged->type == KEY_OTHER)
+        reply_wrong_type(ctx);
+    else if (staged->type == KEY_MISSING)
+        RM_ReplyWithError(
+            ctx, "ERR not found: there is no filter under the staged key");
+    else if (filter_is_partial(staged->f))
+        reply_partial(ctx, staged->f);
+    else if (rebuild_of(staged->f) && !is_replayed(ctx))
+        reply_text(ctx, OPEN, "staged");
+    else if (live->f && words->rebuilt && words->token == 0)
+        RM_ReplyWithError(ctx, "ERR not swapped: the live filter was made "
+                               "after the rebuild began; begin again");
+    else if (live->f && rebuild_of(live->f) && !words->rebuilt &&
+             !is_replayed(ctx))
+        reply_text(ctx, OPEN, "live");
+    else
+        return true;
+    return false;
 }
 
 static int run_swap(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
-    long long generation = 0;
-    if (argc != 3 && argc != 5) return RM_WrongArity(ctx);
-    if (argc == 5 && !is_word(argv[3], "GENERATION"))
-        return RM_ReplyWithError(ctx, "ERR unknown argument; there is "
-                                      "GENERATION");
-    if (argc == 5 && parse_whole(argv[4], 1, INT64_MAX, &generation) != NUMBER)
-        return RM_ReplyWithError(
-            ctx, "ERR bad generation: it is a whole number from 1");
+    struct swap_words words;
+    if (argc < 3 || argc % 2 == 0) return RM_WrongArity(ctx);
+    if (!read_words(ctx, argv, argc, &words)) return RM_OK;
     if (RM_StringCompare(argv[1], argv[2]) == 0)
         return RM_ReplyWithError(
             ctx, "ERR the live and the staged key are the same");
 
     struct swap_key live = open_place(ctx, argv[1]);
     struct swap_key staged = open_place(ctx, argv[2]);
-    swap_places(ctx, argv, &live, &staged, (uint64_t)generation);
-    RM_CloseKey(live.key);
-    RM_CloseKey(staged.key);
+    const uint64_t wanted = (uint64_t)words.generation;
+    const bool may = may_swap(ctx, &live, &staged, &words);
+    if (may && words.token == 0)
+        RM_ReplyWithLongLong(
+            ctx, (long long)swap_places(ctx, argv, &live, &staged, wanted));
+    close_places(&live, &staged);
+    if (may && words.token)
+        swap_rebuilt(ctx, argv, argc, (uint64_t)words.token, wanted);
     return RM_OK;
 }
 
 static RedisModuleCommandArg swap_args[] = {
     NAMED_KEY("live", 0), NAMED_KEY("staged", 1),
-    OPTION(INTEGER, "GENERATION", "generation"), END};
+    OPTION(INTEGER, "GENERATION", "generation"),
+    OPTION(INTEGER, "REBUILD", "token"), END};
 
 static RedisModuleCommandKeySpec swap_keys[] = {
     KEYS_AT(1, 0, 1, RM_KEY_OVERWRITE | RM_KEY_UPDATE),
@@ -122,7 +343,9 @@ const struct command bf_swap = {
     .flags = "write",
     .categories = "write bloom",
     .summary = "Puts a staged Bloom filter in the place of the live one.",
-    .complexity = "O(1); the old one is freed in the background",
+    .complexity =
+        "O(1); O(n) for n items that a rebuild has recorded, in steps; "
+        "the old one is freed in the background",
     .arity = -3,
     .key_specs = swap_keys,
     .args = swap_args,

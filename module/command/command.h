@@ -25,7 +25,7 @@ extern const struct command bf_reserve, bf_add, bf_madd, bf_insert, bf_exists,
     bf_mexists, bf_info, bf_card, bf_debug, bf_scandump, bf_loadchunk, bf_dump,
     bf_load, bf_restore, bf_del, bf_mdel, bf_count, bf_guard, bf_swap, bf_merge,
     bf_mergepart, bf_copypart, bf_similarity, bf_clear, bf_rotate, bf_allow,
-    bf_disallow, bf_allowed;
+    bf_disallow, bf_allowed, bf_rebuild;
 extern const struct command cf_reserve, cf_add, cf_addnx, cf_insert,
     cf_insertnx, cf_exists, cf_mexists, cf_count, cf_del, cf_compact,
     cf_scandump, cf_loadchunk, cf_info, cf_debug;
@@ -98,6 +98,33 @@ struct family_words {
     const char *gone; /* how a filter may disappear between two steps */
 };
 extern const struct family_words words_of[]; /* by `enum family` */
+
+/* ---- add.c --------------------------------------------------------------- */
+
+/* Add items to a filter of BF commands, and replicate them, as BF.MADD does. A
+ * listener may delete the filter. */
+struct items;
+calyx_status items_add(RedisModuleCtx *ctx, RedisModuleString *name,
+                       struct filter *f, RedisModuleString **argv, int n,
+                       calyx_error *why);
+
+/* ---- whole/bf_rebuild.c -------------------------------------------------- */
+
+/* Of the first n items, those that were not refused are in a filter that is
+ * being rebuilt. `refused` may be NULL. Those that changed nothing there are
+ * not replicated as additions, and may be missing in the new filter: so they
+ * are replicated as recorded. */
+struct recorded_items {
+    RedisModuleString **argv;
+    const calyx_key *keys;
+    const bool *changed, *refused;
+    size_t n;
+};
+void rebuild_note_added(RedisModuleCtx *ctx, RedisModuleString *name,
+                        struct filter *f, const struct recorded_items *items);
+
+/* Items were deleted from a filter, those whose answer is true. */
+void rebuild_note_deleted(struct filter *f, const struct items *items);
 
 /* ---- bf_rotate.c --------------------------------------------------------- */
 

@@ -16,6 +16,7 @@
 #include "command/command.h"
 #include "command/items.h"
 #include "command/open_key.h"
+#include "layout/rebuild.h"
 #include "layout/window.h"
 #include "server/reply.h"
 #include "server/steps.h"
@@ -65,6 +66,7 @@ static void delete_items(RedisModuleCtx *ctx, RedisModuleString *name,
         filter_remove(f, items->keys, items->n, items->answers);
     stats.deleted += deleted;
     if (deleted == 0) return;
+    if (rebuild_of(f)) rebuild_note_deleted(f, items);
     if (!in_steps) filter_end_compaction(f);
     if (!in_steps && deleted == items->n)
         RM_ReplicateVerbatim(ctx);

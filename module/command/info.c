@@ -4,6 +4,7 @@
 #include "command/command.h"
 #include "command/open_key.h"
 #include "command/options.h"
+#include "layout/rebuild.h"
 #include "layout/window.h"
 #include "server/reply.h"
 #include "settings.h"
@@ -55,6 +56,7 @@ static void begin_field(RedisModuleCtx *ctx, const char *title) {
 static int reply_our_fact(RedisModuleCtx *ctx, const struct filter *f,
                           RedisModuleString *field) {
     const struct time_window *w = is_window(f) ? f->window : NULL;
+    const struct rebuild *r = rebuild_of(f);
     calyx_info info = {0};
     calyx_room room;
     if (f->layout->with_list)
@@ -67,6 +69,8 @@ static int reply_our_fact(RedisModuleCtx *ctx, const struct filter *f,
         {"GENERATIONS", "Generations", w ? w->panes - 1 : 0},
         {"GENERATION", "Generation", rare_of(f)->generation},
         {"ALLOWED", "Allowed items", info.allowed},
+        {"REBUILD", "Rebuild", r ? r->terms.token : 0},
+        {"RECORDED", "Recorded for the rebuild", r ? rebuild_items(r) : 0},
         {"ABSENT", "Guarded: absent", rare_of(f)->guarded[ABSENT]},
         {"CACHED", "Guarded: cached", rare_of(f)->guarded[CACHED]},
         {"MAYBE", "Guarded: maybe", rare_of(f)->guarded[MAYBE]},
@@ -263,6 +267,8 @@ static RedisModuleCommandArg info_fields[] = {
     OPTION(PURE_TOKEN, "EXPANSION", "expansion"),
     OPTION(PURE_TOKEN, "GENERATION", "generation"),
     OPTION(PURE_TOKEN, "ALLOWED", "allowed"),
+    OPTION(PURE_TOKEN, "REBUILD", "rebuild"),
+    OPTION(PURE_TOKEN, "RECORDED", "recorded"),
     OPTION(PURE_TOKEN, "ABSENT", "absent"),
     OPTION(PURE_TOKEN, "CACHED", "cached"),
     OPTION(PURE_TOKEN, "MAYBE", "maybe"),

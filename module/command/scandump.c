@@ -3,6 +3,7 @@
 #include "command/command.h"
 #include "command/open_key.h"
 #include "command/replicate.h"
+#include "layout/rebuild.h"
 #include "server/reply.h"
 #include "server/steps.h"
 
@@ -113,6 +114,7 @@ static int load_piece(RedisModuleCtx *ctx, const struct loading *l,
     calyx_error why = {.text = ""};
     bool changed = false;
     if (!filter_is_partial(f)) steps_note_change(rare_of(f)->life);
+    if (!filter_is_partial(f)) rebuild_lose(rebuild_of(f), REBUILD_IN_BULK);
     calyx_status status =
         filter_load_piece(f, l->at, l->bytes, l->size, &changed, &why);
     if (status != CALYX_OK && is_replayed(ctx) && filter_accept_partial(f))

@@ -24,10 +24,10 @@ static const struct command *const table[] = {
     &bf_loadchunk, &bf_dump,     &bf_load,       &bf_restore,  &bf_del,
     &bf_mdel,      &bf_count,    &bf_guard,      &bf_swap,     &bf_merge,
     &bf_mergepart, &bf_copypart, &bf_similarity, &bf_clear,    &bf_rotate,
-    &bf_allow,     &bf_disallow, &bf_allowed,    &cf_reserve,  &cf_add,
-    &cf_addnx,     &cf_insert,   &cf_insertnx,   &cf_exists,   &cf_mexists,
-    &cf_count,     &cf_del,      &cf_compact,    &cf_scandump, &cf_loadchunk,
-    &cf_info,      &cf_debug,
+    &bf_allow,     &bf_disallow, &bf_allowed,    &bf_rebuild,  &cf_reserve,
+    &cf_add,       &cf_addnx,    &cf_insert,     &cf_insertnx, &cf_exists,
+    &cf_mexists,   &cf_count,    &cf_del,        &cf_compact,  &cf_scandump,
+    &cf_loadchunk, &cf_info,     &cf_debug,
 };
 
 /* ---- Docs that several commands share ------------------------------------ */

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "layout/rebuild.h"
 #include "server/allocator.h"
 #include "server/steps.h"
 #include "server/thread.h"
@@ -82,6 +83,7 @@ static struct filter *allocate_filter(const struct filter_layout *layout) {
 
 static void release_filter(struct filter *f) {
     add_to(&totals_of(f)->filters, (uint64_t)-1);
+    rebuild_end(f);
     if (f->rare) RM_Free(f->rare);
     RM_Free(f);
 }

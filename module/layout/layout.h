@@ -58,6 +58,7 @@ struct rare {
     uint64_t generation; /* of BF.SWAP: how often its key was swapped       */
     uint64_t rewrites;   /* changes that invalidate dumps; see native.c      */
     uint64_t guarded[GUARD_ANSWERS]; /* answers of this server              */
+    struct rebuild *rebuild; /* one that is open; else NULL: rebuild.h       */
 };
 
 /* One per key. There may be millions of keys with a few items each: so it has

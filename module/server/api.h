@@ -28,6 +28,8 @@ typedef struct RedisModuleCommand RedisModuleCommand;
 typedef struct RedisModuleServerInfoData RedisModuleServerInfoData;
 typedef struct RedisModuleCallReply RedisModuleCallReply;
 typedef struct RedisModuleBlockedClient RedisModuleBlockedClient;
+typedef struct RedisModuleDict RedisModuleDict;
+typedef struct RedisModuleDictIter RedisModuleDictIter;
 
 enum { RM_OK = 0, RM_ERR = 1, RM_API_VERSION = 1 };
 enum { RM_READ = 1, RM_WRITE = 2 };

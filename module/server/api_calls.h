@@ -63,6 +63,20 @@ REQUIRED(void, RM_FreeString, (RedisModuleCtx *, RedisModuleString *))
 REQUIRED(int, RM_StringCompare,
          (const RedisModuleString *, const RedisModuleString *))
 
+/* dictionaries */
+REQUIRED(RedisModuleDict *, RM_CreateDict, (RedisModuleCtx *))
+REQUIRED(void, RM_FreeDict, (RedisModuleCtx *, RedisModuleDict *))
+REQUIRED(uint64_t, RM_DictSize, (RedisModuleDict *))
+REQUIRED(int, RM_DictReplaceC,
+         (RedisModuleDict *, void *key, size_t, void *value))
+REQUIRED(void *, RM_DictGetC,
+         (RedisModuleDict *, void *key, size_t, int *missing))
+REQUIRED(int, RM_DictDelC, (RedisModuleDict *, void *key, size_t, void *old))
+REQUIRED(RedisModuleDictIter *, RM_DictIteratorStartC,
+         (RedisModuleDict *, const char *how, void *key, size_t))
+REQUIRED(void *, RM_DictNextC, (RedisModuleDictIter *, size_t *, void **value))
+REQUIRED(void, RM_DictIteratorStop, (RedisModuleDictIter *))
+
 /* other commands */
 REQUIRED(RedisModuleCallReply *, RM_Call,
          (RedisModuleCtx *, const char *name, const char *, ...))

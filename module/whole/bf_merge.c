@@ -19,6 +19,7 @@
 #include "command/command.h"
 #include "command/open_key.h"
 #include "command/options.h"
+#include "layout/rebuild.h"
 #include "server/allocator.h"
 #include "server/reply.h"
 #include "server/steps.h"
@@ -157,6 +158,7 @@ static calyx_status merge_part(RedisModuleCtx *ctx, struct filter *target,
     const uint64_t gone = at->at - before, most = bytes_at_once(target);
     count_step(target, gone < most ? gone : most);
     steps_note_change(rare_of(target)->life);
+    rebuild_lose(rebuild_of(target), REBUILD_IN_BULK);
     if (target->can_remove) rare_for(target)->rewrites++;
     return CALYX_OK;
 }
@@ -307,6 +309,7 @@ static void merge_into(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
     uint64_t bytes = 0;
     if (!all_fit(ctx, target, sources, 0, n)) return;
     for (int i = 0; i < n; i++) bytes += row_bytes(sources[i]);
+    if (target) rebuild_lose(rebuild_of(target), REBUILD_IN_BULK);
     if (bytes <= bytes_at_once(sources[0]) || !steps_can_wait(ctx))
         merge_now(ctx, argv, key, target, sources, n);
     else if (n == 1 && is_grown_copy(target, sources[0]))

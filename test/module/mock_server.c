@@ -7,7 +7,7 @@
 #include "../../module/type.h"
 
 RedisModuleTypeMethods mock_native, mock_redisbloom, mock_valkey, mock_window,
-    mock_cuckoo;
+    mock_cuckoo, mock_rebuilding;
 size_t mock_takes_left, mock_most_bytes, mock_blocks;
 
 /* ---- Memory -------------------------------------------------------------- */
@@ -176,6 +176,7 @@ static RedisModuleType *keep_type(RedisModuleCtx *ctx, const char *name,
         : strcmp(name, "MBbloomCF") == 0 ? &mock_cuckoo
         : strcmp(name, "calyxbw-1") == 0 ? &mock_window
         : strcmp(name, "bloomfltr") == 0 ? &mock_valkey
+        : strcmp(name, "calyxbr-1") == 0 ? &mock_rebuilding
                                          : &mock_native;
     *kept = *type;
     return (RedisModuleType *)kept;

@@ -29,7 +29,7 @@ struct RedisModuleDigest {
 
 /* What the module registered. */
 extern RedisModuleTypeMethods mock_native, mock_redisbloom, mock_valkey,
-    mock_window, mock_cuckoo;
+    mock_window, mock_cuckoo, mock_rebuilding;
 
 /* How many more times there is memory to be had by RM_TryAlloc, and the most
  * that is given at once. */

@@ -14,11 +14,11 @@ from servers import (HANGS, MODULE, PREFIX, SERVER, are_equal, attempts, digest,
 COMMANDS = ("reserve add madd insert exists mexists info card debug scandump "
             "loadchunk guard swap del mdel count dump load restore "
             "merge mergepart copypart similarity clear rotate allow disallow "
-            "allowed").split()
+            "allowed rebuild").split()
 MAY_TAKE_MEMORY = {"reserve", "add", "madd", "insert", "loadchunk",
                    "load", "restore", "merge", "allow"}
 WRITES = MAY_TAKE_MEMORY | {"swap", "del", "mdel", "mergepart", "copypart", "clear",
-                            "rotate", "disallow"}
+                            "rotate", "disallow", "rebuild"}
 SLOW = {"similarity", "dump", "mexists", "allowed"}
 FAST_IN_ACLS = {"reserve", "info", "card"}  # as RedisBloom has it
 SLOW_IN_ACLS = {"merge", "mergepart", "copypart", "similarity"}
