@@ -206,7 +206,7 @@ def test_what_does_not_go_together(server, words, tmp_path):
         url(server))
     filter = tmp_path / "f.calyx"
     good("build", "-o", filter, words)
-    bad("which --as pushes", "push", "-n", 5, filter, url(server))
+    bad("which --as and --from-command take", "push", "-n", 5, filter, url(server))
     bad("a list of lines is wanted, and this is a calyx filter", "push", "--as",
         "redisbloom", filter, url(server))
 

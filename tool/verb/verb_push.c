@@ -12,12 +12,14 @@
 #include <string.h>
 
 #include "files/filter_file.h"
+#include "frame/child.h"
 #include "input/key_options.h"
 #include "input/source.h"
 #include "server/chunks.h"
 #include "server/cluster.h"
 #include "server/foreign.h"
 #include "server/plain.h"
+#include "server/rebuild_tokens.h"
 #include "server/shards.h"
 
 static bool swap;
@@ -28,6 +30,9 @@ static double list_rate = 0.01;
 static bool plain;
 static double expire;
 static uint64_t piece_size = PLAIN_PIECE_MOST;
+static bool begin_only; /* --rebuild-begin */
+static struct rebuild_tokens tokens;
+static const char *command;
 
 /* ---- What is pushed, and where to ---------------------------------------- */
 
@@ -43,6 +48,7 @@ static struct load {
     uint64_t bytes, chunks;
     struct name target; /* the key of the filter, and */
     struct name key;    /* the key that it is loaded under, perhaps the same */
+    uint64_t number;    /* of the shard, or 0 */
     uint64_t done;      /* chunks that the server has */
     uint64_t sum;       /* of those */
     uint64_t furthest;  /* chunks that it had by its last reply */
@@ -253,10 +259,14 @@ static void commit(void) {
 
 /* If the answer is lost, it was done if the staged key is gone. */
 static void take_the_place(void) {
+    char token[24];
+    snprintf(token, sizeof token, "%" PRIu64, tokens.token[load.number]);
     for (load.tries = 0;;) {
         note_try();
         call_for(&call, "BF.SWAP", &load.target);
         call_add(&call, load.key.text, load.key.size);
+        if (tokens.count) call_text(&call, "REBUILD");
+        if (tokens.count) call_text(&call, token);
         struct reply *const reply = cluster_query(server, &call, true);
         const char *const error = reply ? reply_error(reply) : NULL;
         if (error) fail_reply(&address, &call, error);
@@ -283,7 +293,7 @@ static struct name staged_of(const struct name *key) {
 
 /* ---- One filter ---------------------------------------------------------- */
 
-static void push(const char *file, struct name target) {
+static void push(const char *file, struct name target, uint64_t number) {
     calyx_filter *const f = filter_open_whole(file);
     calyx_info info;
     calyx_info_of(f, &info);
@@ -292,6 +302,7 @@ static void push(const char *file, struct name target) {
                          .bytes = info.bytes,
                          .chunks = dump_chunks(info.bytes),
                          .target = target,
+                         .number = number,
                          .key = swap ? staged_of(&target) : target};
     load.head = head_of(f, &load.head_size);
     while (begin() == GOES_ON) {
@@ -376,10 +387,74 @@ static void push_shards(const char *stem) {
     expect_count();
     for (uint64_t i = 0; i < shards; i++) {
         char *const file = shard_file(stem, i, shards);
-        push(file, shard_name(&address, i, shards));
+        push(file, shard_name(&address, i, shards), i);
         free(file);
     }
     shards_note(server, &address, shards);
+}
+
+/* ---- Rebuilds ------------------------------------------------------------ */
+
+/* FOLDER/FILE.calyx as FOLDER/new-FILE.calyx. */
+static char *new_name_of(const char *file) {
+    const char *const slash = strrchr(file, '/');
+    const int folder = slash ? (int)(slash - file) + 1 : 0;
+    const size_t size = strlen(file) + sizeof "new-";
+    char *const name = alloc_memory(size);
+    snprintf(name, size, "%.*snew-%s", folder, file, file + folder);
+    return name;
+}
+
+/* 'calyx build' of standard input. */
+static void build_from_input(char *file) {
+    char rate[40], keys[24];
+    char *words[] = {"--force", "-o", file, "-p", rate, "-n", keys, NULL};
+    const int without_keys = 5, all = 7;
+    const struct verb *const build = verb_named("build");
+    snprintf(rate, sizeof rate, "%.17g", list_rate);
+    snprintf(keys, sizeof keys, "%" PRIu64, list_keys);
+    char *no_files[] = {NULL};
+    read_options(build, list_keys ? all : without_keys, words);
+    build->run(0, no_files);
+}
+
+/* The list may be cut short until its command has ended with 0: the filter gets
+ * its name only then. */
+static void build_from_command(const char *file) {
+    char *const made = new_name_of(file);
+    rebuild_begin(&address, 0, &tokens);
+    const pid_t child = child_start(command);
+    remember_file(made);
+    build_from_input(made);
+    const char *const trouble = child_trouble(child);
+    if (trouble) {
+        rebuild_abort(&address, 0, &tokens);
+        fail("the command %s: its list may not be whole, so nothing is pushed",
+             trouble);
+    }
+    if (rename(made, file) != 0) fail_os(file, "rename to");
+    forget_file(made);
+    free(made);
+}
+
+static void check_rebuild(int count) {
+    const bool rebuilds = begin_only || tokens.count || command;
+    if (rebuilds && (as || plain))
+        fail("--as and --plain are for servers without Calyx, which have no "
+             "BF.REBUILD");
+    if (begin_only + (tokens.count > 0) + (command != NULL) > 1)
+        fail("--rebuild-begin, --rebuild and --from-command: only one of them "
+             "is wanted");
+    if (tokens.count && tokens.count != (shards ? shards : 1))
+        fail("--rebuild has %" PRIu64 " tokens for %" PRIu64 " filters",
+             tokens.count, shards ? shards : 1);
+    if (command && shards)
+        fail("--from-command makes one filter; for shards use --rebuild-begin "
+             "and 'calyx build --shards'");
+    if (count != (begin_only ? 1 : 2))
+        fail(begin_only ? "--rebuild-begin takes a URL alone"
+                        : "FILE and URL are wanted");
+    swap |= rebuilds;
 }
 
 /* ---- The verb ------------------------------------------------------------ */
@@ -404,19 +479,25 @@ static uint64_t bytes_in_all(const char *file) {
 }
 
 static int run(int count, char **operands) {
-    (void)count;
     const char *const file = operands[0];
-    address = parse_url(operands[1]);
+    check_rebuild(count);
+    address = parse_url(operands[count - 1]);
     if (as && !plain) return push_foreign(operands[0]);
-    if (list_keys || key_options_given())
-        fail("-n and the options for keys are for a list, which --as pushes; a "
-             "Calyx filter has its own");
+    if (!command && (list_keys || key_options_given()))
+        fail("-n and the options for keys are for a list, which --as and "
+             "--from-command take; a Calyx filter has its own");
     if (plain) return push_plain(file);
     if (secret_key())
         fail("--key-file goes with --plain: a module knows no secret key");
     if (expire > 0 || piece_size != PLAIN_PIECE_MOST)
         fail("--expire and --piece go with --plain; of a filter in a module, "
              "EXPIRE sets the time");
+    if (begin_only) {
+        rebuild_begin(&address, shards, &tokens);
+        print_tokens(&tokens);
+        return EXIT_YES;
+    }
+    if (command) build_from_command(file);
     if (shards) look_for_shards(file, shards);
     uint64_t all = bytes_in_all(file);
     server = cluster_open(&address);
@@ -429,7 +510,7 @@ static int run(int count, char **operands) {
     if (shards)
         push_shards(file);
     else
-        push(file, shard_name(&address, 0, 0));
+        push(file, shard_name(&address, 0, 0), 0);
     progress_end();
     for (int i = 0; i < AHEAD; i++) free(parcels[i].bytes);
     cluster_close(server);
@@ -450,6 +531,20 @@ static const struct group options = {
          "after the other, to the keys KEY:{0}, KEY:{1} and so on. FILE is the "
          "name that was given there.",
          parse_shards, &shards},
+        {0, "from-command", "COMMAND",
+         "Rebuild the filter from the lines that COMMAND of the shell prints, "
+         "make FILE of them, and swap it in: with what was added under KEY "
+         "since COMMAND began. If COMMAND does not end with 0, nothing is "
+         "pushed.",
+         parse_text, &command},
+        {0, "rebuild-begin", NULL,
+         "Announce a rebuild, before the list is read, and print its token. "
+         "The only operand is URL.",
+         parse_flag, &begin_only},
+        {0, "rebuild", "TOKEN",
+         "Swap the filter in with what was added since --rebuild-begin printed "
+         "this TOKEN.",
+         parse_tokens, &tokens},
         {0, "as", "MODULE",
          "Make a filter of another module, redisbloom or valkey-bloom, from "
          "the keys in FILE, which is then a list of lines, or - for standard "
@@ -473,11 +568,12 @@ static const struct group options = {
          parse_size, &piece_size},
         {'n', "keys", "KEYS",
          "With --as: the number of keys. By default the lines are counted "
-         "first.",
+         "first. With --from-command: as in 'calyx build'.",
          parse_positive, &list_keys},
         {'p', "rate", "RATE",
-         "With --as: the false-positive rate. The default is 1%.", parse_rate,
-         &list_rate},
+         "With --as and --from-command: the false-positive rate. The default "
+         "is 1%.",
+         parse_rate, &list_rate},
     },
 };
 
@@ -521,6 +617,14 @@ const struct verb verb_push = {
          "does not know its keys: build the shards from the list. With --swap "
          "each shard is swapped when it is loaded, so the server needs memory "
          "for only one more shard.",
+         "A filter that is made from a list lacks what was added to the old "
+         "one "
+         "while the list was read, and --swap alone would forget it. With "
+         "--from-command, or with --rebuild-begin before the list is read and "
+         "--rebuild when the filter is made, the server records these keys, "
+         "and the swap brings them along. It refuses if they were too many "
+         "(64 MiB), or if another rebuild began since; doc/COMMANDS.md, "
+         "BF.REBUILD, says more. Begin again then.",
          "With --as the keys go to the server by BF.RESERVE and BF.INSERT, "
          "which RedisBloom, valkey-bloom and services with either of them "
          "have. The filter is filled under {KEY}:staged and renamed when it is "
@@ -548,6 +652,14 @@ const struct verb verb_push = {
           "load a filter under the key 'seen'"},
          {"calyx push --swap tonight.calyx redis://cache.example/allowed",
           "replace one that clients are querying"},
+         {"calyx push --from-command 'psql -Atc \"SELECT id FROM product\"' -p "
+          "1% products.calyx redis://localhost/products",
+          "rebuild a filter from a database; nothing is lost that is added "
+          "meanwhile"},
+         {"token=$(calyx push --rebuild-begin redis://localhost/products) && "
+          "calyx build -o p.calyx products.txt && calyx push --rebuild $token "
+          "p.calyx redis://localhost/products",
+          "the same in three steps"},
          {"CALYX_TLS_CA=ca.pem calyx push seen.calyx "
           "rediss://cache.example/seen",
           "by TLS, to a server whose certificate is signed by your own "
@@ -560,7 +672,7 @@ const struct verb verb_push = {
           "a filter of RedisBloom, from a list"},
          {"calyx push --plain --swap seen.calyx redis://cache.example/seen",
           "as strings, for a server that loads no module"}},
-    .least = 2,
+    .least = 1,
     .most = 2,
     .run = run,
 };
