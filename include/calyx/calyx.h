@@ -851,6 +851,34 @@ CALYX_API calyx_status calyx_live_open(const char *path,
 CALYX_API calyx_status calyx_live_refresh(calyx_live *live, bool *changed,
                                           calyx_error *why);
 
+/*
+ * Add to the current filter, beside its readers: it must be concurrent
+ * (CALYX_CANNOT). Any number of threads may; they take turns.
+ *
+ * A filter that is made anew from a list lacks the keys that were added while
+ * the list was read. So begin before the list is read, and finish in place of
+ * calyx_live_swap: `next` then has all keys whose addition by calyx_live_add
+ * has returned, and all later ones.
+ *
+ *     calyx_live_begin(live, 0, &token, NULL);
+ *     next = filter_of(read_list());
+ *     calyx_live_finish(live, token, next, NULL);
+ *
+ * Recorded keys, and 8 bytes for each, have at most `most_bytes`; 0: 64 MiB.
+ * If there were more, finishing fails with CALYX_FULL. It fails with
+ * CALYX_MISMATCH if another rebuild began since, and as calyx_add and
+ * calyx_live_swap do. Then `next` is still the caller's, but may have some of
+ * the keys; the rebuild stays open, for a larger filter. A rebuild that nobody
+ * finishes ends when the next begins.
+ */
+CALYX_API calyx_status calyx_live_add(calyx_live *live, const void *key,
+                                      size_t size, bool *fresh,
+                                      calyx_error *why);
+CALYX_API calyx_status calyx_live_begin(calyx_live *live, uint64_t most_bytes,
+                                        uint64_t *token, calyx_error *why);
+CALYX_API calyx_status calyx_live_finish(calyx_live *live, uint64_t token,
+                                         calyx_filter *next, calyx_error *why);
+
 /* All readers must have released their filters. */
 CALYX_API void calyx_live_free(calyx_live *live);
 

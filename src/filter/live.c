@@ -29,6 +29,7 @@ struct calyx_live {
     uint64_t now;
     struct live_slot slots[SLOTS];
     struct follower follower;
+    struct live_writers writers;
     calyx_memory memory;
 };
 
@@ -36,10 +37,22 @@ struct follower *live_follower(calyx_live *live) {
     return &live->follower;
 }
 
+struct live_writers *live_writers(calyx_live *live) {
+    return &live->writers;
+}
+
+const calyx_memory *live_memory(const calyx_live *live) {
+    return &live->memory;
+}
+
 calyx_status calyx_live_new(calyx_filter *first, calyx_live **out,
                             calyx_error *why) {
     const calyx_memory memory = first->memory;
     calyx_live *live = memory.allocate(memory.context, sizeof *live, ALIGNMENT);
+    if (live && !monitor_init(&live->writers.monitor)) {
+        memory.release(memory.context, live, sizeof *live);
+        live = NULL;
+    }
     if (!live) return fail(why, CALYX_NO_MEMORY, "no memory for a live filter");
     live->memory = memory;
     live->slots[0].filter = first;
@@ -91,6 +104,8 @@ void calyx_live_free(calyx_live *live) {
     if (!live) return;
     for (int i = 0; i < SLOTS; i++) calyx_free(live->slots[i].filter);
     if (live->follower.drop) live->follower.drop(live->follower.data);
+    live_forget(live);
+    monitor_end(&live->writers.monitor);
     const calyx_memory memory = live->memory;
     memory.release(memory.context, live, sizeof *live);
 }

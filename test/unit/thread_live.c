@@ -223,6 +223,227 @@ static void without_memory_the_filter_stays_with_its_owner(void **state) {
     calyx_live_free(NULL);
 }
 
+/* ---- Writers, and rebuilds that lose no key ------------------------------ */
+
+enum { WRITERS = 2, REBUILDS = SANITIZED ? 5 : 20, PORTION = 3000 };
+
+static const calyx_options growing = {
+    .capacity = 100, .growth = 2, .concurrent = true, .seeded = true};
+
+static calyx_live *make_live(const calyx_memory *hooks) {
+    calyx_live *live = NULL;
+    calyx_options want = growing;
+    want.memory = hooks;
+    assert_ok(calyx_live_new(make_filter(want), &live, NULL));
+    return live;
+}
+
+static calyx_status add_live(calyx_live *live, uint64_t number) {
+    return calyx_live_add(live, &number, sizeof number, NULL, NULL);
+}
+
+static bool live_has(calyx_live *live, uint64_t number) {
+    const calyx_filter *f = calyx_live_acquire(live);
+    const bool has = calyx_has(f, &number, sizeof number);
+    calyx_live_release(live, f);
+    return has;
+}
+
+struct writer {
+    calyx_live *live;
+    uint64_t from, added, missed;
+    uint64_t allowed; /* a portion more for each rebuild */
+    uint64_t *stop;
+    pthread_t thread;
+};
+
+/* What was added is there at once, and later. */
+static void *keep_writing(void *context) {
+    struct writer *writer = context;
+    while (!__atomic_load_n(writer->stop, __ATOMIC_RELAXED)) {
+        const uint64_t n = writer->added;
+        if (n == __atomic_load_n(&writer->allowed, __ATOMIC_RELAXED)) {
+            sched_yield();
+            continue;
+        }
+        if (add_live(writer->live, writer->from + n) != CALYX_OK) abort();
+        __atomic_store_n(&writer->added, n + 1, __ATOMIC_RELEASE);
+        writer->missed += !live_has(writer->live, writer->from + n);
+        writer->missed += !live_has(writer->live, writer->from + n / 2);
+    }
+    return NULL;
+}
+
+/* The list is what was there when it was read. A part of each portion comes
+ * before the rebuild is finished, the rest beside that and after it. */
+static void rebuild(calyx_live *live, struct writer *writers) {
+    uint64_t token = 0;
+    assert_ok(calyx_live_begin(live, 0, &token, NULL));
+    calyx_filter *next = make_filter(growing);
+    for (int i = 0; i < WRITERS; i++) {
+        const uint64_t listed =
+            __atomic_load_n(&writers[i].added, __ATOMIC_ACQUIRE);
+        for (uint64_t n = 0; n < listed; n++) {
+            const uint64_t key = writers[i].from + n;
+            assert_ok(calyx_add(next, &key, sizeof key, NULL));
+        }
+        __atomic_add_fetch(&writers[i].allowed, PORTION, __ATOMIC_RELAXED);
+        while (__atomic_load_n(&writers[i].added, __ATOMIC_RELAXED) <
+               listed + PORTION / 3)
+            sched_yield();
+    }
+    assert_ok(calyx_live_finish(live, token, next, NULL));
+}
+
+static void no_key_is_lost_by_rebuilds_beside_writers(void **state) {
+    (void)state;
+    calyx_live *live = make_live(NULL);
+    struct writer writers[WRITERS];
+    uint64_t stop = 0;
+    for (int i = 0; i < WRITERS; i++) {
+        writers[i] = (struct writer){
+            .live = live, .from = (uint64_t)i << 32, .stop = &stop};
+        assert_int_equal(
+            pthread_create(&writers[i].thread, NULL, keep_writing, &writers[i]),
+            0);
+    }
+    for (int i = 0; i < REBUILDS; i++) rebuild(live, writers);
+    __atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+    for (int i = 0; i < WRITERS; i++) {
+        pthread_join(writers[i].thread, NULL);
+        assert_int_equal(writers[i].missed, 0);
+        for (uint64_t n = 0; n < writers[i].added; n++)
+            assert_true(live_has(live, writers[i].from + n));
+    }
+    calyx_live_free(live);
+}
+
+/* Between the list and the swap; keys of all sizes, and many of them. */
+static void keys_that_were_added_meanwhile_are_in_the_new_filter(void **state) {
+    (void)state;
+    enum { MANY = 30000, LARGE = 100000 };
+    struct books books = {0};
+    const calyx_memory hooks = hooks_of(&books);
+    calyx_live *live = make_live(&hooks);
+    char *large = calloc(1, LARGE);
+    uint64_t token = 0;
+    assert_non_null(large);
+    assert_ok(calyx_live_begin(live, 0, &token, NULL));
+    assert_ok(calyx_live_add(live, "", 0, NULL, NULL));
+    for (uint64_t i = 0; i < MANY; i++) assert_ok(add_live(live, i));
+    assert_ok(calyx_live_add(live, large, LARGE, NULL, NULL));
+    bool fresh = true;
+    assert_ok(calyx_live_add(live, large, LARGE, &fresh, NULL));
+    assert_false(fresh);
+
+    calyx_filter *next = make_filter(growing);
+    assert_ok(calyx_live_finish(live, token, next, NULL));
+    const calyx_filter *now = calyx_live_acquire(live);
+    assert_ptr_equal(now, next);
+    assert_true(calyx_has(now, "", 0) && calyx_has(now, large, LARGE));
+    calyx_live_release(live, now);
+    for (uint64_t i = 0; i < MANY; i++) assert_true(live_has(live, i));
+    calyx_live_free(live);
+    assert_int_equal(blocks_of(&books), 0);
+    free(large);
+}
+
+static void assert_not_finished(calyx_live *live, uint64_t token,
+                                calyx_status status, const char *text) {
+    calyx_filter *next = make_filter(growing);
+    calyx_error why = {0};
+    assert_int_equal(calyx_live_finish(live, token, next, &why), status);
+    assert_non_null(strstr(why.text, text));
+    assert_true(live_has(live, 1));
+    calyx_free(next); /* it is still ours */
+}
+
+static void who_begins_last_has_the_rebuild_of_a_live_filter(void **state) {
+    (void)state;
+    calyx_live *live = make_live(NULL);
+    uint64_t first = 0, second = 0;
+    assert_ok(add_live(live, 1));
+    assert_not_finished(live, 0, CALYX_MISMATCH, "not open");
+    assert_ok(calyx_live_begin(live, 0, &first, NULL));
+    assert_ok(add_live(live, 2)); /* in the list of the second */
+    assert_ok(calyx_live_begin(live, 0, &second, NULL));
+    assert_true(first != second);
+    assert_ok(add_live(live, 3));
+    assert_not_finished(live, first, CALYX_MISMATCH, "another began");
+    assert_ok(calyx_live_finish(live, second, make_filter(growing), NULL));
+    assert_true(!live_has(live, 1) && !live_has(live, 2) && live_has(live, 3));
+    assert_ok(add_live(live, 1));
+    assert_not_finished(live, second, CALYX_MISMATCH, "not open");
+    calyx_live_free(live);
+}
+
+static void more_keys_than_may_be_recorded_are_not_forgotten(void **state) {
+    (void)state;
+    enum { FEW = 10, KEY = 16 }; /* bytes: the number and its size */
+    calyx_live *live = make_live(NULL);
+    uint64_t token = 0;
+    assert_ok(calyx_live_begin(live, FEW * KEY, &token, NULL));
+    for (uint64_t i = 0; i < FEW; i++) assert_ok(add_live(live, i));
+    assert_ok(add_live(live, FEW));
+    assert_true(live_has(live, FEW));
+    assert_not_finished(live, token, CALYX_FULL, "160 bytes");
+    assert_ok(calyx_live_begin(live, FEW * KEY, &token, NULL));
+    for (uint64_t i = 0; i < FEW; i++) assert_ok(add_live(live, i));
+    assert_ok(calyx_live_finish(live, token, make_filter(growing), NULL));
+    calyx_live_free(live);
+}
+
+static void a_new_filter_that_is_too_small_replaces_nothing(void **state) {
+    (void)state;
+    calyx_live *live = make_live(NULL);
+    uint64_t token = 0;
+    calyx_error why = {0};
+    assert_ok(calyx_live_begin(live, 0, &token, NULL));
+    for (uint64_t i = 0; i < 100; i++) assert_ok(add_live(live, i));
+    calyx_filter *small =
+        make_filter((calyx_options){.capacity = 10, .strict = true});
+    assert_int_equal(calyx_live_finish(live, token, small, &why), CALYX_FULL);
+    assert_non_null(strstr(why.text, "does not take"));
+    calyx_free(small);
+    assert_ok(calyx_live_finish(live, token, make_filter(growing), NULL));
+    for (uint64_t i = 0; i < 100; i++) assert_true(live_has(live, i));
+    calyx_live_free(live);
+}
+
+static void a_key_that_cannot_be_recorded_is_reported(void **state) {
+    (void)state;
+    struct books books = {0};
+    const calyx_memory hooks = hooks_of(&books);
+    calyx_live *live = make_live(&hooks);
+    uint64_t token = 0;
+    assert_ok(calyx_live_begin(live, 0, &token, NULL));
+    books.fails_at = books.calls + 1;
+    assert_ok(add_live(live, 1));
+    assert_not_finished(live, token, CALYX_NO_MEMORY, "no memory to record");
+    calyx_live_free(live);
+    assert_int_equal(blocks_of(&books), 0);
+}
+
+static void only_concurrent_filters_are_added_to_beside_readers(void **state) {
+    (void)state;
+    calyx_live *live = NULL;
+    calyx_error why = {0};
+    assert_ok(calyx_live_new(make_edition(0, NULL), &live, NULL));
+    assert_int_equal(calyx_live_add(live, "x", 1, NULL, &why), CALYX_CANNOT);
+    assert_non_null(strstr(why.text, "concurrent"));
+    calyx_live_free(live);
+    calyx_options strict = growing;
+    strict.strict = true;
+    strict.growth = 0;
+    strict.capacity = 1;
+    assert_ok(calyx_live_new(make_filter(strict), &live, NULL));
+    uint64_t token = 0, n = 0;
+    assert_ok(calyx_live_begin(live, 0, &token, NULL));
+    while (calyx_live_add(live, &n, sizeof n, NULL, &why) == CALYX_OK) n++;
+    assert_int_equal(why.status, CALYX_FULL);
+    calyx_live_free(live);
+}
+
 /* ---- A file that is followed --------------------------------------------- */
 
 static void save_edition(uint64_t edition) {
@@ -539,6 +760,13 @@ int main(void) {
         cmocka_unit_test(a_filter_that_nobody_has_is_freed_by_the_swap),
         cmocka_unit_test(old_filters_that_are_held_can_be_too_many),
         cmocka_unit_test(without_memory_the_filter_stays_with_its_owner),
+        cmocka_unit_test(no_key_is_lost_by_rebuilds_beside_writers),
+        cmocka_unit_test(keys_that_were_added_meanwhile_are_in_the_new_filter),
+        cmocka_unit_test(who_begins_last_has_the_rebuild_of_a_live_filter),
+        cmocka_unit_test(more_keys_than_may_be_recorded_are_not_forgotten),
+        cmocka_unit_test(a_new_filter_that_is_too_small_replaces_nothing),
+        cmocka_unit_test(a_key_that_cannot_be_recorded_is_reported),
+        cmocka_unit_test(only_concurrent_filters_are_added_to_beside_readers),
         IN_FOLDER(a_replaced_file_is_noticed),
         IN_FOLDER(a_file_of_the_same_time_is_noticed),
         IN_FOLDER(a_file_that_cannot_be_used_replaces_nothing),
