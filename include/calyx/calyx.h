@@ -860,6 +860,8 @@ CALYX_API calyx_status calyx_live_refresh(calyx_live *live, bool *changed,
  * calyx_live_swap: `next` then has all keys whose addition by calyx_live_add
  * has returned, and all later ones.
  *
+ * Let a key be in the list first, and add it then.
+ *
  *     calyx_live_begin(live, 0, &token, NULL);
  *     next = filter_of(read_list());
  *     calyx_live_finish(live, token, next, NULL);

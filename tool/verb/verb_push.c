@@ -622,7 +622,10 @@ const struct verb verb_push = {
          "while the list was read, and --swap alone would forget it. With "
          "--from-command, or with --rebuild-begin before the list is read and "
          "--rebuild when the filter is made, the server records these keys, "
-         "and the swap brings them along. It refuses if they were too many "
+         "and the swap brings them along. A key has to be in the list first, "
+         "and "
+         "is added to the filter in the server then. The swap refuses if they "
+         "were too many "
          "(64 MiB), or if another rebuild began since; doc/COMMANDS.md, "
          "BF.REBUILD, says more. Begin again then.",
          "With --as the keys go to the server by BF.RESERVE and BF.INSERT, "
