@@ -33,7 +33,8 @@ set(module_environment
 # What reads bytes and arguments from outside runs with the sanitizer watching. In
 # some, it runs less (SANITIZED); the others are then `repeated`: see tests.cmake.
 set(module_sanitized fuzz replies server guard steps swap counting whole window
-    transfer push push_as convert stream tls valkey cf cf_replies cf_steps plain)
+    transfer push push_as convert stream tls valkey cf cf_replies cf_steps plain
+    rebuild push_rebuild)
 set(module_less_sanitized push transfer whole window)
 if(CALYX_SANITIZE)
     execute_process(COMMAND ${CMAKE_C_COMPILER} -print-file-name=libasan.so

@@ -104,9 +104,6 @@ struct swap_job {
     char why[400]; /* empty if all is well */
 };
 
-/* A counter goes to 15. */
-enum { MOST_COPIES = 16 };
-
 static bool fail_swap(struct swap_job *j, const char *text) {
     snprintf(j->why, sizeof j->why, "%s", text);
     return false;
@@ -168,7 +165,7 @@ static bool add_to_staged(RedisModuleCtx *ctx, struct swap_job *j,
 static bool add_batch(RedisModuleCtx *ctx, struct swap_job *j,
                       const struct rebuild_batch *b) {
     RedisModuleString *some[REBUILD_BATCH];
-    for (uint64_t round = 0; b->n > 0 && round < MOST_COPIES; round++) {
+    for (uint64_t round = 0; b->n > 0 && round < REBUILD_MOST_COPIES; round++) {
         struct filter *const f =
             find_again(ctx, j->job.argv[2], j->staged_life);
         size_t left = 0;
@@ -184,7 +181,7 @@ static bool add_batch(RedisModuleCtx *ctx, struct swap_job *j,
 static uint64_t item_lines(const struct filter *f) {
     struct filter_facts facts;
     f->layout->describe(f, &facts);
-    return facts.change_lines * (f->can_remove ? MOST_COPIES : 1);
+    return facts.change_lines * (f->can_remove ? REBUILD_MOST_COPIES : 1);
 }
 
 /* True if these were the last. */

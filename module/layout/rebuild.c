@@ -98,7 +98,7 @@ void rebuild_record(struct filter *f, const calyx_key *item) {
     if (r->terms.lost) return;
     const uint64_t count = count_in(r->recorded, item);
     const uint64_t more = count ? 0 : item->size + REBUILD_ITEM_BYTES;
-    if (count && !f->can_remove) return;
+    if (count && (!f->can_remove || count == REBUILD_MOST_COPIES)) return;
     if (more > r->terms.most - r->bytes) {
         rebuild_lose(r, REBUILD_TOO_MANY);
         return;
@@ -210,8 +210,8 @@ void rebuild_save(const struct rebuild *r, RedisModuleIO *io) {
     RM_DictIteratorStop(all);
 }
 
-/* An item twice, a count of 0 or more bytes than allowed: the file is damaged.
- */
+/* An item twice, a count that is out of range, more bytes than allowed: the
+ * file is damaged. */
 static bool load_item(RedisModuleIO *io, struct rebuild *r) {
     calyx_key item;
     char *const bytes = RM_LoadStringBuffer(io, &item.size);
@@ -219,9 +219,9 @@ static bool load_item(RedisModuleIO *io, struct rebuild *r) {
     const uint64_t count = RM_LoadUnsigned(io);
     item.data = bytes;
     const uint64_t size = item.size + REBUILD_ITEM_BYTES;
-    const bool good = !RM_IsIOError(io) && count && count <= UINTPTR_MAX &&
-                      size <= r->terms.most - r->bytes &&
-                      !count_in(r->recorded, &item);
+    const bool good =
+        !RM_IsIOError(io) && count && count <= REBUILD_MOST_COPIES &&
+        size <= r->terms.most - r->bytes && !count_in(r->recorded, &item);
     if (good) {
         set_count(r->recorded, &item, count);
         r->bytes += size;
@@ -239,7 +239,10 @@ bool rebuild_load(RedisModuleIO *io, struct filter *f) {
     terms.most = RM_LoadUnsigned(io);
     const uint64_t lost = RM_LoadUnsigned(io);
     uint64_t left = RM_LoadUnsigned(io);
-    if (RM_IsIOError(io) || lost >= REBUILD_LOST_WAYS || (lost && left))
+    if (RM_IsIOError(io) || terms.token < 1 ||
+        terms.token > REBUILD_MOST_TOKEN || terms.until > INT64_MAX ||
+        terms.most < 1 || terms.most > REBUILD_MOST_BYTES ||
+        lost >= REBUILD_LOST_WAYS || (lost && left))
         return false;
     terms.lost = (enum rebuild_lost)lost;
     rebuild_begin(f, &terms);

@@ -39,8 +39,14 @@
 #include "layout/layout.h"
 #include "server/api.h"
 
-/* What an item takes beside its bytes. */
-enum { REBUILD_ITEM_BYTES = 64 };
+/* What an item takes beside its bytes; and the largest count: a filter counts
+ * to 15, and does not delete an item that it has more often. */
+enum { REBUILD_ITEM_BYTES = 64, REBUILD_MOST_COPIES = 16 };
+
+#define REBUILD_MOST_BYTES (INT64_C(1) << 40)
+#define REBUILD_MOST_TOKEN                            \
+    ((INT64_C(1) << 53) - 1) /* exact in any language \
+                              */
 
 /* Why the recorded items are of no use. */
 enum rebuild_lost {
@@ -60,7 +66,7 @@ struct rebuild_terms {
 
 struct rebuild {
     struct rebuild_terms terms;
-    RedisModuleDict *recorded; /* item: how often, 1 or more */
+    RedisModuleDict *recorded; /* item: its count, from 1 */
     uint64_t bytes;
 
     /* Of the swap that is under way: it has added the items up to `cursor`,

@@ -20,8 +20,6 @@
 
 enum { DAY = 86400, MOST_SECONDS = 366 * DAY };
 #define USUAL_BYTES (INT64_C(64) << 20)
-#define MOST_BYTES  (INT64_C(1) << 40)
-#define MOST_TOKEN  ((INT64_C(1) << 53) - 1) /* exact in any language */
 
 /* ---- Ending -------------------------------------------------------------- */
 
@@ -84,7 +82,7 @@ static int open_rebuild(RedisModuleCtx *ctx, RedisModuleString *name,
 static uint64_t new_token(void) {
     uint64_t token = 0;
     RM_GetRandomBytes((unsigned char *)&token, sizeof token);
-    return token % MOST_TOKEN + 1;
+    return token % REBUILD_MOST_TOKEN + 1;
 }
 
 /* The words after BEGIN. */
@@ -98,13 +96,13 @@ static bool read_terms(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
                                           "TIMEOUT and MOST"),
                    false;
         if (timeout ? parse_whole(argv[i + 1], 1, MOST_SECONDS, &seconds)
-                    : parse_whole(argv[i + 1], 1, MOST_BYTES, &most))
+                    : parse_whole(argv[i + 1], 1, REBUILD_MOST_BYTES, &most))
             return reply_text(ctx,
                               "ERR bad %s: it is a whole number from 1 to "
                               "%lld",
                               timeout ? "timeout" : "most",
                               timeout ? (long long)MOST_SECONDS
-                                      : (long long)MOST_BYTES),
+                                      : (long long)REBUILD_MOST_BYTES),
                    false;
     }
     *terms = (struct rebuild_terms){
@@ -134,7 +132,8 @@ static int run_begin(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
 static int run_open(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     enum { TOKEN, UNTIL, MOST, LOST, NUMBERS };
     static const long long least[NUMBERS] = {1, 0, 1, 0},
-                           most[NUMBERS] = {MOST_TOKEN, INT64_MAX, MOST_BYTES,
+                           most[NUMBERS] = {REBUILD_MOST_TOKEN, INT64_MAX,
+                                            REBUILD_MOST_BYTES,
                                             REBUILD_LOST_WAYS - 1};
     long long number[NUMBERS];
     struct filter *f;
@@ -171,7 +170,8 @@ static int run_abort(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     long long token = 0;
     struct filter *f;
     if (argc > 4) return RM_WrongArity(ctx);
-    if (argc == 4 && parse_whole(argv[3], 0, MOST_TOKEN, &token) != NUMBER)
+    if (argc == 4 &&
+        parse_whole(argv[3], 0, REBUILD_MOST_TOKEN, &token) != NUMBER)
         return RM_ReplyWithError(ctx, "ERR bad token: it is the number that "
                                       "BEGIN returned");
     if (!find_filter(ctx, argv[1], FOR_WRITING, &f)) return RM_OK;

@@ -148,8 +148,23 @@ def valkey_samples(r):
     return out
 
 
+def rebuild_samples(r):
+    """Filters of each layout for which a rebuild is open."""
+    out = []
+    for how in ((), ("COUNTING",), ("WINDOW", 1000), ("LAYOUT", "redisbloom"),
+                ("LAYOUT", "valkey-bloom")):
+        r("BF.RESERVE", "k", 0.1, 10, *how)
+        r("BF.REBUILD", "k", "BEGIN", "MOST", 10000)
+        out.append(body(r("DUMP", "k")))
+        r("BF.MADD", "k", *range(3), "a" * 70, 1)
+        out.append(body(r("DUMP", "k")))
+        r("DEL", "k")
+    return out
+
+
 def samples(r):
     return (native_samples(r) + window_samples(r) + valkey_samples(r) +
+            rebuild_samples(r) +
             [body(case.payload()) for case in cases()
              if len(case.payload()) < 1000])
 
@@ -183,7 +198,8 @@ def mutated(generator, data):
 PROBES = [("BF.MEXISTS", "k", "a", "1", "2"), ("BF.GUARD", "k", "a", "c"),
           ("BF.MDEL", "k", "1", "2"), ("CF.INFO", "k"), ("CF.COUNT", "k", "1"),
           ("CF.INSERT", "k", "ITEMS", *range(40)), ("CF.DEL", "k", "1"), ("BF.ROTATE", "k", 1, 9 * 10**12),
-          ("BF.INFO", "k"),
+          ("BF.INFO", "k"), ("BF.INFO", "k", "RECORDED"),
+          ("BF.SWAP", "k", "l", "REBUILD", 1), ("BF.REBUILD", "k", "BEGIN"),
           ("BF.DEBUG", "k"), ("BF.CARD", "k"), ("BF.MADD", "k", "x", "y"),
           ("BF.SCANDUMP", "k", 0), ("BF.SCANDUMP", "k", 1),
           ("MEMORY", "USAGE", "k"), ("DUMP", "k"),

@@ -171,6 +171,19 @@ def test_no_deletion_makes_an_item_vanish_whenever_the_list_was_read(r, seed):
         assert r("BF.COUNT", "live", item) >= n, item
 
 
+@pytest.mark.parametrize("how", [("COUNTING",), ("KIND", "counting")])
+def test_an_item_of_more_copies_than_are_counted_stays(r, how):
+    """As in the live filter, where its counters are full."""
+    make(r, "live", how)
+    token = begin(r)
+    r.pipeline([("BF.ADD", "live", "often")] * 30 +
+               [("BF.DEL", "live", "often")] * 29)
+    assert r("BF.EXISTS", "live", "often") == 1
+    make(r, "staged", KINDS["counting"])
+    assert r("BF.SWAP", "live", "staged", "REBUILD", token) == 1
+    assert r("BF.EXISTS", "live", "often") == 1
+
+
 def test_items_are_counted_as_often_as_a_counter_goes(r):
     make(r, "live", KINDS["counting"])
     token = begin(r)
