@@ -793,7 +793,8 @@ static void many_keys_take_as_little_stack_where_a_view_is_damaged(
                                                  NULL));
         assert_ok(calyx_builder_finish(b, &f, NULL));
         calyx_builder_free(b);
-        check_damaged(f, (is_table(*kind) ? 60 : 40) << 10);
+        const size_t kib = is_table(*kind) ? 60 : 40;
+        check_damaged(f, kib << 10);
     }
 }
 
