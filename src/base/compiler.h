@@ -14,6 +14,9 @@
 #if !defined(CALYX_NO_FILES) && (defined(__wasm__) || defined(_WIN32))
 #define CALYX_NO_FILES 1
 #endif
+#ifndef CALYX_NO_FILES
+#define CALYX_NO_FILES 0
+#endif
 
 /*
  * A function that takes other functions as arguments, and is inlined into each

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/compiler.h"
 #include "base/error.h"
 #include "base/parallel.h"
 #include "base/radix_sort.h"
@@ -149,6 +150,17 @@ static calyx_status enlarge_buffer(struct hash_spool *s, calyx_error *why) {
     return CALYX_OK;
 }
 
+/* Where there are no files, as in WebAssembly, all hashes stay in memory. */
+static calyx_status double_buffer(struct hash_spool *s, calyx_error *why) {
+    const size_t most = s->most;
+    if (most > SIZE_MAX / (2 * sizeof *s->hashes))
+        return no_memory(why, most);
+    s->most = 2 * most;
+    const calyx_status status = enlarge_buffer(s, why);
+    if (status != CALYX_OK) s->most = most;
+    return status;
+}
+
 /* Free a full buffer: remove duplicates if there seem to be many, and write it
  * unless that has made enough room. */
 static calyx_status empty_buffer(struct hash_spool *s, calyx_error *why) {
@@ -160,7 +172,7 @@ static calyx_status empty_buffer(struct hash_spool *s, calyx_error *why) {
         if (s->used <= all / 2) return CALYX_OK;
         s->few_duplicates = s->used > all - all / 8;
     }
-    return write_run(s, why);
+    return CALYX_NO_FILES ? double_buffer(s, why) : write_run(s, why);
 }
 
 calyx_status spool_add(struct hash_spool *s, const uint64_t *hashes, size_t n,

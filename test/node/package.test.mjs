@@ -123,6 +123,17 @@ test("a builder makes every kind", () => {
   }
 });
 
+// 16 M hashes fill the memory that a builder has at first; there are no files to go on in.
+test("a builder has room for many millions of keys", { skip: !process.env.CALYX_LONG && "with CALYX_LONG" }, () => {
+  const b = new Builder(0.01, { kind: "ribbon" }), SIZE = 1e6, MANY = 18;
+  const lot = (n) => Float64Array.from({ length: SIZE }, (_, i) => n * SIZE + i);
+  for (let n = 0; n < MANY; n++) b.addMany(lot(n));
+  const f = b.finish();
+  b.free();
+  for (const n of [0, MANY - 1]) assert.equal(count(f.hasMany(lot(n))), SIZE);
+  assert.ok(count(f.hasMany(lot(MANY))) < 0.0107 * SIZE); // 7 times the deviation
+});
+
 test("a plan is what is made", () => {
   for (const kind of addable()) {
     const f = new Filter(12345, 0.01, { kind });
