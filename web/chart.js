@@ -77,7 +77,27 @@ function spread(labels, gap, top, bottom) {
   for (const label of labels.toReversed()) next = label.y = Math.min(label.y, next - gap);
 }
 
-// `lines` are {label, color, dash, values, points, low, high}, color a number;
+// Where a line ends, at its right: the index of its last value in sight.
+function endOf({ values }, spec, x) {
+  let end = -1;
+  values.forEach((v, i) => {
+    const seen = v != null && v >= spec.y.range[0] && v <= spec.y.range[1] && x.inside(spec.xs[i]);
+    if (seen && (end < 0 || x.at(spec.xs[i]) > x.at(spec.xs[end]))) end = i;
+  });
+  return end;
+}
+
+// Lines that lie on each other share a label.
+function shareLabels(lines) {
+  const same = (a, b) => a.values.every((v, i) => (v == null ? b.values[i] == null : Math.abs(v / b.values[i] - 1) < 0.01));
+  return lines.map((line) => {
+    const all = lines.filter((other) => other.label && same(line, other));
+    return { ...line, shared: all[0] === line ? all.map(({ label }) => label).join(", ") : "" };
+  });
+}
+
+// `lines` are {label, color, dash, values, points, low, high, quiet}, color a number; one
+// that is quiet is grey until it is touched;
 // `x` and `y` are {label, log, text, range}, where text is a name in `shown` or
 // a function; `marks` are {x, label}.
 export function draw(element, spec) {
@@ -87,10 +107,10 @@ export function draw(element, spec) {
   const height = Math.max(230, Math.min(300, Math.round(width * 0.58)));
   const beside = width >= 430; // labels at the ends of their lines, or below
   const named = spec.lines.filter((line) => line.label);
-  const letters = Math.max(0, ...named.map((line) => widthOf(line.label)));
+  const letters = Math.max(0, ...shareLabels(named).map((line) => widthOf(line.shared)));
   const box = { left: 62, top: 24, bottom: height - 38,
     right: width - (beside ? Math.min(14 + 7.6 * letters, 0.36 * width) : 12) };
-  const x = scale(spec.x, box.left, box.right), y = scale(spec.y, box.bottom, box.top);
+  const x = spec.x.reversed ? scale(spec.x, box.right, box.left) : scale(spec.x, box.left, box.right), y = scale(spec.y, box.bottom, box.top);
 
   const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img",
     "aria-label": spec.summary, class: "chart-svg" });
@@ -116,27 +136,40 @@ export function draw(element, spec) {
   picture.append(svg("clipPath", { id: clip }, svg("rect", { x: box.left, y: box.top - 2,
     width: box.right - box.left + 4, height: box.bottom - box.top + 4 })), inner);
   const labels = [];
-  for (const line of spec.lines) {
-    const color = `c${line.color}`;
-    if (line.low) inner.append(svg("path", { class: `band ${color}`,
-      d: bandOf(spec.xs, line.low, line.high, x, y) }));
-    inner.append(svg("path", { class: `line ${color}`, d: pathOf(spec.xs, line.values, x, y),
-      ...(line.dash && { "stroke-dasharray": line.dash }) }));
-    if (line.points) line.values.forEach((v, i) => v != null && inner.append(
-      svg("circle", { class: `dot ${color}`, cx: x.at(spec.xs[i]), cy: y.at(v), r: 2.5 })));
-    const last = line.values.findLastIndex((v, i) =>
-      v != null && v >= spec.y.range[0] && v <= spec.y.range[1] && x.inside(spec.xs[i]));
-    if (line.label && last >= 0) labels.push({ line, y: y.at(line.values[last]) + 4 });
+  const loud = (line) => !line.quiet;
+  for (const line of shareLabels(spec.lines).sort((a, b) => loud(a) - loud(b))) {
+    const series = svg("g", { class: `series c${line.color}` + (line.quiet ? " quiet" : "") });
+    inner.append(series);
+    if (line.low) series.append(svg("path", { class: "band", d: bandOf(spec.xs, line.low, line.high, x, y) }));
+    const d = pathOf(spec.xs, line.values, x, y);
+    series.append(svg("path", { class: "touch", d }),
+      svg("path", { class: "line", d, ...(line.dash && { "stroke-dasharray": line.dash }) }));
+    if (line.points) line.values.forEach((v, i) => v != null && series.append(
+      svg("circle", { class: "dot", cx: x.at(spec.xs[i]), cy: y.at(v), r: 2.5 })));
+    const last = endOf(line, spec, x);
+    if (line.shared && last >= 0) labels.push({ line, series, y: y.at(line.values[last]) + 4 });
   }
   if (beside) {
     spread(labels, 14, box.top + 6, box.bottom);
-    for (const label of labels) picture.append(svg("text",
-      { class: `end-label c${label.line.color}`, x: box.right + 6, y: label.y }, label.line.label));
+    for (const { line, series, y: at } of labels) picture.append(touches(series, svg("text",
+      { class: `end-label c${line.color}` + (line.quiet ? " quiet" : ""), x: box.right + 6, y: at }, line.shared)));
   }
-  const legend = beside ? [] : [make("p", { class: "legend" }, ...named.map((line) =>
-    make("span", { class: `key c${line.color}` }, line.label)))];
+  const legend = beside ? [] : [make("p", { class: "legend" }, ...labels.map(({ line, series }) =>
+    touches(series, make("span", { class: `key c${line.color}` + (line.quiet ? " quiet" : "") },
+      svg("svg", { viewBox: "0 0 26 8", width: 26, height: 8, "aria-hidden": "true" },
+        svg("path", { class: "line", d: "M0 4H26", ...(line.dash && { "stroke-dasharray": line.dash }) })), " ", line.shared))))];
   element.replaceChildren(picture, ...legend);
   follow(element, picture, spec, { x, y, box, width });
+}
+
+// A label and its line light up together.
+function touches(series, label) {
+  const light = (on) => () => [series, label].forEach((each) => each.classList.toggle("lit", on));
+  for (const each of [series, label]) {
+    each.onpointerenter = light(true);
+    each.onpointerleave = light(false);
+  }
+  return label;
 }
 
 // Chinese letters are as wide as two.

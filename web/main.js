@@ -67,14 +67,14 @@ document.addEventListener("click", (event) => {
   change(part, values);
 });
 
-onBack(() => {
-  follow();
+onBack(async () => {
+  await follow();
   for (const part of all) part.start();
   show(current());
 });
 
-$("language").onclick = () => {
-  speak(language === "zh" ? "en" : "zh");
+$("language").onclick = async () => {
+  await speak(language === "zh" ? "en" : "zh");
   show(current());
 };
 
@@ -120,7 +120,7 @@ $("card-embed").onclick = () => copy($("card-embed"), learn.embedCode());
 
 inspect.onDrop(() => change("inspect"));
 document.documentElement.classList.toggle("embed", get("embed") === "1");
-follow();
+await follow();
 nameTheme();
 for (const part of all) part.start();
 show(current());

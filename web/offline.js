@@ -1,8 +1,7 @@
 // Stores what was loaded, so that the page works without network from then on.
 // The network comes first: nobody stays on an old page.
 const CACHE = "calyx";
-const files = ["./", "style.css", "theme.js", "main.js", "worker.js",
-  "calyx.wasm.gz", "icon.svg", "app.webmanifest"];
+const files = ["./", ...FILES]; // web/build knows them
 
 addEventListener("install", (event) => {
   event.waitUntil(caches.open(CACHE).then((cache) => cache.addAll(files)));

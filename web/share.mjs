@@ -78,6 +78,20 @@ async function picture(page, part, card, suffix) {
   writeFileSync(join(site, "share", name + ".html"), stub({ name, query, ...await page.evaluate(words) }));
 }
 
+// Letters of the page that are drawn as the box of a letter that no font has: then a
+// font is missing here, and pictures of it would be worthless.
+const boxes = () => {
+  const size = 24, canvas = new OffscreenCanvas(size, size), context = canvas.getContext("2d", { willReadFrequently: true });
+  context.font = `${size - 4}px ${getComputedStyle(document.body).fontFamily}`;
+  const drawn = (letter) => {
+    context.clearRect(0, 0, size, size);
+    context.fillText(letter, 2, size - 4);
+    return context.getImageData(0, 0, size, size).data.join();
+  };
+  const box = drawn("\u{10fffd}");
+  return [...new Set(document.body.textContent)].filter((letter) => letter > "\u2e80" && drawn(letter) === box).join("");
+};
+
 mkdirSync(join(site, "share"), { recursive: true });
 writeFileSync(join(site, "share", "go.js"),
   'location.replace("../" + (location.search || document.documentElement.dataset.to));\n');
@@ -94,6 +108,11 @@ const page = await context.newPage();
 for (const suffix of ["", "-zh"]) {
   await page.goto(HOME + (suffix ? "?lang=zh" : "?lang=en"));
   await page.waitForSelector("html[data-ready]");
+  const missing = await page.evaluate(boxes);
+  if (missing) {
+    console.error(`web/build: no font here has ${missing}; 'dev/install-packages web' installs one`);
+    process.exit(1);
+  }
   await page.addStyleTag({ content: looks });
   for (const part of ["plan", "see", "try", "inspect", "learn"]) {
     await press(page, "tab-" + part);

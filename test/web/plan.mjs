@@ -4,15 +4,16 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { calyx, calyxJson, close, numbers, open, paste, ready, same, visit } from "./support.mjs";
 
-async function compare(page, plan) {
+// `plain` is the plan without a number of hash functions, for kinds that have none.
+async function compare(page, plan, plain = plan) {
   const solvesKeys = await page.getAttribute("#kinds", "data-solves") === "keys";
   const rows = await page.locator("#kind-cards .kind").evaluateAll((all) =>
     Object.fromEntries(all.map((row) => [row.dataset.kind, {
       text: row.textContent, can: row.querySelector("[data-can]")?.dataset.can,
       numbers: [...row.querySelectorAll("data")].map((d) => Number(d.value)),
     }])));
-  for (const k of plan.kinds) {
-    const row = rows[k.kind];
+  for (const [i, given] of plan.kinds.entries()) {
+    const row = rows[given.kind], k = /k = /.test(row.text) ? given : plain.kinds[i];
     if (!k.possible) {
       assert.ok(row.text.includes("Not possible: " + k.why_not), row.text);
       continue;
@@ -57,7 +58,8 @@ test("a link gives the numbers and lines of calyx plan --json", async () => {
   const page = await open();
   for (const [query, args] of plans) {
     await visit(page, "?" + new URLSearchParams(query));
-    await compare(page, calyxJson("plan", ...args));
+    const plain = args.filter((each, i) => each !== "--probes" && args[i - 1] !== "--probes");
+    await compare(page, calyxJson("plan", ...args), calyxJson("plan", ...plain));
   }
   await close(page);
 });
@@ -77,6 +79,49 @@ test("what is typed is given, and what was edited longest ago is computed", asyn
   await page.fill("#keys", "1M");
   assert.deepEqual(await solved(), ["rate", "probes"]);
   await compare(page, calyxJson("plan", "--memory", "4MiB", "-n", "1M"));
+  await close(page);
+});
+
+test("kinds without hash functions have none to choose, and say what they have", async () => {
+  const page = await open("?n=1M&p=1%25&kind=bucket&k=7");
+  assert.match(await page.textContent("#answer-text"), /^bucket: [\d.]+ bits a key, codes of \d+ bits, 1 cache line a lookup/);
+  assert.ok(await page.isDisabled("#probes"));
+  assert.doesNotMatch(await page.textContent("#run-build"), /probes/);
+  await page.check("#kinds input[value=ribbon]");
+  assert.match(await page.textContent("#answer-text"), /^ribbon: [\d.]+ bits a key, \d+ equations a lookup, \d+ cache lines/);
+  await page.check("#kinds input[value=line]");
+  assert.equal(await page.inputValue("#probes"), "7");
+  assert.doesNotMatch(await page.textContent("#kinds"), /undefined|, \./);
+  await close(page);
+});
+
+test("at low rates what takes less is recommended, unless another kind is chosen", async () => {
+  const page = await open("?n=1M&p=1%25");
+  const kind = () => page.getAttribute("#kinds .chosen", "data-kind");
+  assert.equal(await kind(), "line");
+  await page.fill("#rate", "1e-6");
+  assert.equal(await kind(), "line2");
+  const { kinds: all } = calyxJson("plan", "-n", "1M", "-p", "1e-6"), bytes = (name) => all.find((p) => p.kind === name).bytes;
+  const less = Math.round(100 - 100 * bytes("line2") / bytes("line"));
+  assert.match(await page.textContent("#answer-text"), new RegExp(`it takes ${less}\\s% less than line`));
+  assert.match(await page.textContent("#run-build"), /--kind line2/);
+  await page.check("#kinds input[value=line]");
+  assert.match(await page.textContent("#answer-text"), new RegExp(`line2 takes ${less}\\s% less`));
+  await close(page);
+});
+
+test("a chart's labels stand where their lines end", async () => {
+  const page = await open("?n=1M&p=1%25");
+  await page.locator("#chart-size svg.chart-svg").waitFor();
+  for (const id of ["chart-size", "chart-fill", "chart-probes"]) {
+    const [end, label] = await page.locator("#" + id).evaluate((chart) => {
+      const points = chart.querySelector(".series:not(.quiet) .line").getAttribute("d").match(/[\d.]+ [\d.]+/g);
+      return [Math.max(...points.map((each) => Number(each.split(" ")[0])), 0) && Number(points.reduce((a, b) =>
+        (Number(b.split(" ")[0]) > Number(a.split(" ")[0]) ? b : a)).split(" ")[1]),
+      Number(chart.querySelector(".end-label:not(.quiet)").getAttribute("y"))];
+    });
+    assert.ok(Math.abs(end - label) < 40, `${id}: ${end} ${label}`);
+  }
   await close(page);
 });
 

@@ -56,7 +56,8 @@ test("every kind of bits: a word that was added is found, another certainly not"
     assert.equal(await verdict(page), "added", kind);
     const bits = (await probes(page)).map((row) => Number(row[1]));
     assert.equal(await lit(page), new Set(bits).size, kind);
-    assert.ok((await probes(page)).every((row) => row[2] === "0 → 1"), kind);
+    const changed = (await probes(page)).filter((row) => row[2] === "0 → 1"); // each bit once
+    assert.deepEqual(changed.map((row) => Number(row[1])), [...new Set(bits)], kind);
     await word(page, "rose", "#see-ask");
     assert.equal(await verdict(page), "maybe");
     assert.ok((await probes(page)).every((row) => row[3] === "rose"));
@@ -75,13 +76,36 @@ test("the bits of a word are those of doc/FORMAT.md, also where two probes meet"
   await close(page);
 });
 
+test("what is told of each step is what the library does at it, also where hashes or words meet", async () => {
+  const deeds = "rose iris tulip violet lily poppy daisy aster lotus peony".split(" ").map((each) => "%2B" + each).join();
+  const page = await open(`?part=see&see=flat&sm=64&sk=8&do=${deeds},%3Frose,%3Fanise`);
+  const seen = new Set();
+  while (await page.isEnabled("#see-back")) {
+    await page.click("#see-back");
+    const told = (await page.textContent("#see-say")).match(/: bit (\d+) (?:goes from (\d) to (\d)|is (\d)( already)?(: two hashes)?)/);
+    if (!told) continue;
+    const [, bit, from, to, is, already, twice] = told;
+    const at = page.locator(`#bits [data-bit="${bit}"]`), set = async () => /\bset\b/.test(await at.getAttribute("class"));
+    assert.equal(await set(), (to ?? is) === "1");
+    await page.click("#see-back"); // and the step before
+    const step = await page.textContent("#see-where");
+    assert.equal(await set(), (from ?? is) === "1", `${told[0]}, ${step}`);
+    await page.click("#see-next");
+    const rows = (await probes(page)).filter((row) => row[1] === bit);
+    assert.equal(!!twice, rows.length > 1 && rows.findLastIndex((row) => row[2] !== "0 → 1") >= 0 && !from && !!already && /two/.test(told[0]));
+    seen.add(from ? "change" : twice ? "twice" : already ? "already" : "is");
+  }
+  assert.deepEqual([...seen].sort(), ["already", "change", "is", "twice"]);
+  await close(page);
+});
+
 test("the hash is the one of doc/FORMAT.md, and its first digits are the first bit", async () => {
   const page = await open("?part=see&see=flat&do=%3Frose");
   await page.click("#see-first");
   assert.match(await page.locator("#bits .hash").textContent(), /0xd6ea2b8b8a72aca7/);
   await page.click("#see-next");
   assert.equal(await page.locator("#bits mark").textContent(), "d6");
-  assert.match(await page.textContent("#see-say"), new RegExp(`0xd6 is bit ${0xd6} of 256`));
+  assert.match(await page.textContent("#see-say"), new RegExp(`0xd6 of 0x100, are 83.6\\s% of the way: bit ${0xd6} of 256`));
   assert.equal((await probes(page))[0][1], String(0xd6));
   await close(page);
 });

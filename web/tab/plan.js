@@ -16,6 +16,7 @@ let kind = ""; // chosen, or the first that is possible
 let order = ["memory", "rate", "keys"]; // edited longest ago first
 let solved = "memory"; // the field that is computed
 let fixed = false; // is the number of hash functions given?
+let probesText = ""; // and as what: a kind that has none does not show it
 let last = null; // what was shown
 const facts = new Map(); // of kinds, which never change
 
@@ -44,7 +45,7 @@ export function start() {
   if (missing().length > 1 && !$("rate").value) $("rate").value = "1%"; // as the command does
   solved = missing()[0] ?? "probes";
   for (const id of Object.keys(usual)) $(id).value = get(names[id], usual[id]);
-  $("probes").value = get("k");
+  $("probes").value = probesText = get("k");
   fixed = !!get("k");
   if (fixed && solved === "probes") solved = "memory";
   kind = get("kind");
@@ -69,6 +70,7 @@ function apply(preset) {
   solved = "memory";
   order = ["memory", "rate", "keys"];
   fixed = false;
+  probesText = "";
   const values = { ...usual, ...preset };
   for (const [id, value] of Object.entries(values)) $(id).value = value;
   store();
@@ -92,7 +94,8 @@ function solve(id) {
 // computed from now on.
 function edited(id) {
   if (id === "probes") {
-    fixed = $(id).value.trim() !== "";
+    probesText = $(id).value.trim();
+    fixed = probesText !== "";
     if (solved === id) solved = order[0];
   }
   if (id in goal) {
@@ -106,7 +109,7 @@ function edited(id) {
 function store() {
   for (const id of Object.keys(goal)) set(names[id], id === solved ? "" : $(id).value);
   for (const id of Object.keys(usual)) set(names[id], $(id).value === usual[id] ? "" : $(id).value);
-  set("k", fixed ? $("probes").value : "");
+  set("k", fixed ? probesText : "");
 }
 
 export function ready(library) {
@@ -129,10 +132,10 @@ function read() {
     $(id).setAttribute("aria-invalid", !fine);
     if (!fine) want.bad ||= text.trim() ? t("bad." + id, { x: quoted(text) }) : t("need.two");
   }
-  want.probes = fixed ? countFrom($("probes").value) : 0;
+  want.probes = fixed ? countFrom(probesText) : 0;
   const fine = !fixed || want.probes <= MOST_PROBES;
   $("probes").setAttribute("aria-invalid", !fine);
-  if (!fine) want.bad ||= t("bad.probes", { x: quoted($("probes").value) });
+  if (!fine) want.bad ||= t("bad.probes", { x: quoted(probesText) });
   return want;
 }
 
@@ -170,7 +173,7 @@ function planKind(name, want) {
 function fewest(name, want) {
   const { keys, memory, rate } = want;
   const best = planKind(name, { keys, memory });
-  if (best.whyNot) return best;
+  if (best.whyNot || (best.rate <= rate && !hashes(name))) return best;
   if (best.rate > rate)
     return { kind: name, said: true, whyNot: t("probes.none", { p: rateText(rate), k: best.probes, x: rateText(best.rate) }) };
   const fine = [];
@@ -187,9 +190,9 @@ export function update() {
   if (!calyx || $("plan").hidden) return; // it will be shown
   const want = read(), load = readStore();
   const planned = solved === "probes" ? fewest : planKind;
-  const plans = want.bad ? [] : calyx.kinds.map((name) => planned(name, want));
-  const possible = plans.filter((p) => !p.whyNot);
-  const chosen = possible.find((p) => p.kind === kind) ?? possible[0];
+  const plans = want.bad ? [] : calyx.kinds.map((name) => planned(name, hashes(name) ? want : { ...want, probes: 0 }));
+  const possible = plans.filter((p) => !p.whyNot), best = recommended(possible);
+  const chosen = possible.find((p) => p.kind === kind) ?? best;
   const bad = want.bad || (chosen ? "" : notSo(plans[0]));
   say($("plan-error"), bad);
   say($("store-error"), load.bad);
@@ -200,24 +203,37 @@ export function update() {
   showSolved(chosen);
   last = chosen;
   if (bad) return;
-  showAnswer(want, chosen, load.keyBytes || 8);
-  showKinds(plans, chosen, exact(want, load.keyBytes || 8), load.keyBytes || 8);
+  showAnswer(want, chosen, best, possible[0], load.keyBytes || 8);
+  showKinds(plans, chosen, best, exact(want, load.keyBytes || 8), load.keyBytes || 8);
   showFormulas(want, chosen);
-  showCode(want, chosen);
+  showCode(hashes(chosen.kind) ? want : { ...want, probes: 0 }, chosen);
   charts.draw(want, chosen, plans);
   if (!load.bad) showStore(chosen, load);
 }
 
+const bytesEach = (p) => p.bytes / p.keys;
+
+// The first kind, unless another that can do as much, for one more cache line, takes
+// a tenth less: at low rates that is so.
+function recommended(possible) {
+  const [first] = possible, abilities = first && calyx.abilities(first.kind);
+  return possible.find((p) => hashes(p.kind) && linesOf(p) <= linesOf(first) + 1 && bytesEach(p) < 0.9 * bytesEach(first) &&
+    abilities.every((each) => calyx.can(p.kind, each))) ?? first;
+}
+
 // Sizes in MiB for people who typed MiB.
 const sizeIn = (bytes) => sizeText(bytes, solved !== "memory" && isBinary($("memory").value));
+const NONE = "–";
 const texts = { keys: (p) => countText(p.keys), rate: (p) => rateText(p.rate),
-  memory: (p) => sizeIn(p.bytes), probes: (p) => String(p.probes) };
+  memory: (p) => sizeIn(p.bytes), probes: (p) => (hashes(p.kind) ? String(p.probes) : NONE) };
 
 function showSolved(chosen) {
+  $("probes").disabled = !!chosen && !hashes(chosen.kind); // it has none
   for (const id of Object.keys(texts)) {
-    const is = id === solved || (id === "probes" && !fixed);
+    const is = id === solved || (id === "probes" && (!fixed || $(id).disabled));
     $(id).classList.toggle("solved", is);
     if (is) $(id).value = chosen ? texts[id](chosen) : "";
+    else if (id === "probes" && $(id).value === NONE) $(id).value = probesText;
     const button = document.querySelector(`[data-solve=${id}]`);
     button.setAttribute("aria-pressed", id === solved);
     button.setAttribute("aria-label", t("solve", { x: t(id) }));
@@ -228,15 +244,25 @@ function showSolved(chosen) {
 // Why a kind cannot: the library says it in English, the page in its language.
 const notSo = ({ whyNot, said }) => (said ? whyNot : t("not.so", { x: whyNot }));
 
-function showAnswer(want, p, keyBytes) {
-  say($("answer-name"), t("answer." + solved, { n: countText(p.keys), p: rateText(want.rate || p.rate),
+function showAnswer(want, p, best, first, keyBytes) {
+  const asked = solved === "probes" && !hashes(p.kind) ? "rate" : solved;
+  say($("answer-name"), t("answer." + asked, { n: countText(p.keys), p: rateText(want.rate || p.rate),
     m: sizeIn(p.bytes) }));
-  say($("answer-value"), (solved === "probes" ? "k = " : "") + texts[solved](p));
-  const [table] = exact(want, keyBytes);
-  const lines = linesOf(p);
-  say($("answer-text"), t(calyx.can(p.kind, "add") ? "answer.text" : "answer.static", { b: (8 * p.bytes / p.keys).toFixed(2), k: p.probes,
-    l: lines ? t(lines === 1 ? "lines.one" : "lines.many", { x: lines }) : "", kind: p.kind }) +
-    (p.range ? rangeText(p) : want.keys ? " " + t("answer.table", { x: general(table.bytes / p.bytes, 2) }) : ""));
+  say($("answer-value"), (asked === "probes" ? "k = " : "") + texts[asked](p));
+  const [table] = exact(want, keyBytes), less = (a, b) => general(100 - 100 * bytesEach(a) / bytesEach(b), 2);
+  say($("answer-text"), t(calyx.can(p.kind, "add") ? "answer.text" : "answer.static", { b: (8 * bytesEach(p)).toFixed(2), kind: p.kind,
+    l: costOf(p).join(t("comma")) }) +
+    (p === best && p !== first ? t("answer.best", { x: first.kind, y: less(p, first) })
+      : p === first && p !== best ? t("answer.better", { x: best.kind, y: less(best, p) }) : "") +
+    (p.range ? rangeText(p) : want.keys ? t("answer.table", { x: general(table.bytes / p.bytes, 2) }) : ""));
+}
+
+// What a lookup does: hash functions, equations, or a code of so many bits; and the
+// memory that it reads.
+function costOf(p) {
+  const form = formOf(p.kind), lines = linesOf(p);
+  return [t("cost." + form, { x: form === "codes" ? p.probes + CODE_BITS : p.probes }),
+    form === "codes" ? t("lines.codes") : t(lines === 1 ? "lines.one" : "lines.many", { x: lines })];
 }
 
 function rangeText({ rate, free, range: [least, most, best] }) {
@@ -254,6 +280,20 @@ function drawPresets() {
 
 // Cache lines that a lookup reads in a large filter, in the mean; 0 if the kind
 // does not say.
+const CODE_BITS = 8; // of a code with 0 probes, by doc/FORMAT.md
+
+// How a kind answers: by "bits", "sums" of bits, or "codes".
+function formOf(name) {
+  const key = "form " + name;
+  if (!facts.has(key)) sampled(name, 1 << 12, 0, (filter, layout) => {
+    const tests = layout.tests(0, filter.hash(""));
+    facts.set(key, !tests.length ? "codes" : tests.some(({ bits }) => bits.length > 1) ? "sums" : "bits");
+  });
+  return facts.get(key);
+}
+
+const hashes = (name) => formOf(name) === "bits"; // else there is no number of hash functions
+
 function linesOf({ kind: name, probes }) {
   const key = `lines ${name} ${probes}`;
   if (facts.has(key)) return facts.get(key);
@@ -333,8 +373,7 @@ function thumbnail(p) {
 
 // When to use a kind, by what it can do and how it compares with the others.
 function useOf(p, possible) {
-  const can = calyx.abilities(p.kind);
-  const bytes = (q) => q.bytes / q.keys;
+  const can = calyx.abilities(p.kind), bytes = bytesEach;
   const adding = possible.filter((q) => calyx.can(q.kind, "add"));
   const least = possible.reduce((a, b) => (bytes(b) < bytes(a) ? b : a), p);
   const leastAdding = adding.reduce((a, b) => (bytes(b) < bytes(a) ? b : a), p);
@@ -344,14 +383,14 @@ function useOf(p, possible) {
     return t(removing.some((q) => bytes(q) < bytes(p)) ? "use.remove" : "use.remove.least");
   if (p.kind === calyx.kinds[0]) return t("use.default");
   if (p === leastAdding) return t("use.least");
+  if (!hashes(p.kind)) return t("use.table");
   const lines = linesOf(p);
-  if (!lines) return t("use.table"); // a key has no bits of its own
   const first = possible.find((q) => q.kind === calyx.kinds[0]);
   if (lines > 1 && first) return t("use.lower", { x: first.kind, y: general(100 - 100 * bytes(p) / bytes(first), 2) });
   return t("use.block", { x: calyx.leastBits(p.kind) });
 }
 
-function showKinds(plans, chosen, others, keyBytes) {
+function showKinds(plans, chosen, best, others, keyBytes) {
   const solvesKeys = solved === "keys";
   $("kinds").dataset.solves = solved;
   const possible = plans.filter((p) => !p.whyNot);
@@ -365,20 +404,20 @@ function showKinds(plans, chosen, others, keyBytes) {
       document.querySelector(`#kinds input[value="${kind}"]`).focus();
     };
     const card = make("label", { class: "kind" + (p === chosen ? " chosen" : "") + (p.whyNot ? " off" : ""),
-      "data-kind": p.kind }, make("span", { class: "kind-head" }, radio, make("b", {}, p.kind)));
+      "data-kind": p.kind }, make("span", { class: "kind-head" }, radio, make("b", {}, p.kind),
+      p === best ? make("small", { class: "badge" }, t("kind.best")) : ""));
     if (p.whyNot) {
       card.append(make("span", { class: "why" }, notSo(p)));
       return card;
     }
-    const bits = 8 * p.bytes / p.keys, can = calyx.abilities(p.kind), lines = linesOf(p);
+    const bits = 8 * bytesEach(p), can = calyx.abilities(p.kind), [cost, lines] = costOf(p);
     const shown = can.filter((each) => t("can." + each));
     card.append(thumbnail(p),
       make("span", { class: "amount" }, solvesKeys ? data(p.keys, countText(p.keys)) : data(p.bytes, sizeIn(p.bytes)),
         solvesKeys ? make("small", {}, t("unit.keys")) : ""),
       make("span", { class: "numbers" },
-        data(bits, t("bits.each", { x: bits.toFixed(2) })), data(p.probes, `k = ${p.probes}`),
-        data(p.rate, `p = ${rateText(p.rate)}`),
-        lines ? make("span", {}, t(lines === 1 ? "lines.one" : "lines.many", { x: lines })) : ""),
+        data(bits, t("bits.each", { x: bits.toFixed(2) })), data(p.probes, hashes(p.kind) ? `k = ${p.probes}` : cost),
+        data(p.rate, `p = ${rateText(p.rate)}`), make("span", {}, lines)),
       make("span", { class: "use" }, useOf(p, possible)),
       make("small", { "data-can": can.join(" ") }, shown.map((each) => t("can." + each)).join(t("comma"))));
     return card;

@@ -34,11 +34,12 @@ export class Charts {
 
   line(name, values) {
     const i = this.calyx.kinds.indexOf(name);
-    return { label: name, values, color: i % 6, dash: dashes[i % dashes.length] };
+    return { label: name, values, color: i % 6, dash: dashes[i % dashes.length], quiet: name !== this.chosen };
   }
 
   draw(want, chosen, plans) {
     clearTimeout(this.timer);
+    this.chosen = chosen.kind;
     this.timer = setTimeout(() => {
       const adds = this.calyx.can(chosen.kind, "add"); // else it is as large as its keys want
       for (const id of ["chart-probes", "chart-fill"]) $(id).closest("figure").hidden = !adds;
@@ -55,7 +56,7 @@ export class Charts {
   others() {
     const own = this.calyx.kinds;
     return Object.entries(others).filter(([name]) => !own.includes(name)).map(([name, bitsFor], i) =>
-      ({ bitsFor, line: { label: t("other." + name), color: 6, dash: dashes[1 + i] } }));
+      ({ bitsFor, line: { label: t("other." + name), color: 6, dash: dashes[1 + i], quiet: true } }));
   }
 
   bits(chosen, plans) {
@@ -132,7 +133,7 @@ export class Charts {
       ({ ...line, values: xs.map((rate) => bitsFor(rate) * chosen.keys / 8) }));
     draw($("chart-size"), {
       xs, lines: [...lines, ...beside],
-      x: { label: t("axis.rate"), text: "rate", log: true, range: [1e-7, 0.1] },
+      x: { label: t("axis.rate"), text: "rate", log: true, reversed: true, range: [1e-7, 0.1] },
       y: { label: t("axis.memory"), text: (v) => sizeText(v), range: [0, 1.1 * most] },
       marks: [{ x: chosen.rate, label: rateText(chosen.rate) }],
       summary: t("sum.size", { x: lines.map((line) => `${line.label} ${

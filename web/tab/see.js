@@ -1,6 +1,6 @@
 // See: a small filter, drawn bit by bit, that plays what is done to it.
 import { Board, hex } from "../board.js";
-import { caption } from "../caption.js";
+import { caption, changeOf, ownersOf } from "../caption.js";
 import { $, download, make, quoted, say, still } from "../dom.js";
 import { general, rateText } from "../number.js";
 import { LONGEST as LONGEST_LINK, get, set } from "../state.js";
@@ -310,9 +310,6 @@ function drawGauge(count, all, rate) {
   $("see-rate").replaceChildren(...parts);
 }
 
-const owners = (words, at, cells) =>
-  [...words.keys()].filter((word) => story.cellsOf(word, cells).includes(at)).map(quoted).join(t("comma"));
-
 // The bits of the word, or its equations.
 function drawTests(view, probed) {
   const { form } = story;
@@ -323,14 +320,13 @@ function drawTests(view, probed) {
   $("probe-table").tHead.rows[0].replaceChildren(...heads.map((text) => make("th", { scope: "col" }, text)));
   $("probe-table").tBodies[0].replaceChildren(...view.tests.map((test, i) =>
     make("tr", { class: i < probed ? "" : "later", "data-bit": test.bits[0] }, make("td", {}, String(i + 1)),
-      ...(form === "sums" ? equation(test, view) : bitCells(test.bits[0], view)))));
+      ...(form === "sums" ? equation(test, view) : bitCells(i, view)))));
 }
 
-function bitCells(bit, view) {
-  const [was, is] = [view.before[bit], view.after[bit]];
-  const changes = view.now.deed !== ASK && was !== is;
-  return [make("td", {}, String(bit)), make("td", {}, changes ? `${was} → ${is}` : String(was)),
-    make("td", {}, was ? owners(view.words, bit, view.before) || t("see.nobody") : "–")];
+function bitCells(number, view) {
+  const [bit] = view.tests[number].bits, [was, is] = changeOf(view, number);
+  return [make("td", {}, String(bit)), make("td", {}, was !== is ? `${was} → ${is}` : String(was)),
+    make("td", {}, view.before[bit] ? ownersOf(story, view.words, bit, view.before) || t("see.nobody") : "–")];
 }
 
 function equation(test, { cells }) {
@@ -353,7 +349,7 @@ function readCell(event) {
   const cell = event.target.closest?.("[data-bit]");
   if (!cell || !story) return;
   const at = Number(cell.dataset.bit), view = story.look(deeds, shown), { form } = story;
-  const z = owners(view.wordsAfter, at, view.after), n = view.after[at];
+  const z = ownersOf(story, view.wordsAfter, at, view.after), n = view.after[at];
   const key = form === "sums" ? (z ? "see.bit.in" : "see.bit.is") : form === "codes" ? (z && n ? "see.bit.code" : "see.bit.byte")
     : z ? "see.bit.by" : n ? "see.bit.nobody" : "see.bit.is";
   say($("see-bit"), t(key, { x: at, y: form === "codes" ? hex(n, 2) : n, z }));

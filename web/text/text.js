@@ -1,10 +1,11 @@
 // The words of the page, in the language that the link, the switch or the
 // browser asks for. A test wants every key in both languages.
 import { get, set } from "../state.js";
-import { en } from "./en.js";
-import { zh } from "./zh.js";
 
-const english = { ...en }; // and what index.html says
+// A reader loads one of them.
+const texts = { en: () => import("./en.js").then(({ en }) => ({ ...english, ...en })),
+  zh: () => import("./zh.js").then(({ zh }) => zh) };
+const english = {}; // what index.html says
 const attributeOf = (element) => element.dataset.ta.split(" ");
 
 for (const element of document.querySelectorAll("[data-t]"))
@@ -15,27 +16,31 @@ for (const element of document.querySelectorAll("[data-ta]")) {
 }
 
 export let language = "en";
+let words = null;
 
 // As the address asks, or the browser.
-export function follow() {
+export async function follow() {
   const wanted = get("lang") ||
     (navigator.languages ?? [navigator.language]).find((l) => /^(zh|en)/i.test(l));
-  language = /^zh/i.test(wanted ?? "") ? "zh" : "en";
+  const next = /^zh/i.test(wanted ?? "") ? "zh" : "en";
+  words = await texts[next]();
+  language = next;
   translate();
 }
 
 export function t(key, values = {}) {
-  const text = (language === "zh" ? zh : english)[key];
+  const text = words[key];
   if (text === undefined) console.error(`no text for ${key} in ${language}`);
   return (text ?? key).replace(/\{(\w+)\}/g, (_, name) => values[name] ?? "")
     .replaceAll(" %", "\u00a0%").replace(/(\d) (?=\d{3})/g, "$1\u202f");
 }
 
 // Keys that one language has and the other lacks.
-export function missing() {
+export async function missing() {
+  const [en, zh] = [await texts.en(), await texts.zh()];
   return [
-    ...Object.keys(english).filter((key) => !(key in zh)).map((key) => "zh: " + key),
-    ...Object.keys(zh).filter((key) => !(key in english)).map((key) => "en: " + key),
+    ...Object.keys(en).filter((key) => !(key in zh)).map((key) => "zh: " + key),
+    ...Object.keys(zh).filter((key) => !(key in en)).map((key) => "en: " + key),
   ];
 }
 
@@ -56,5 +61,5 @@ export function translate() {
 
 export function speak(to) {
   set("lang", to);
-  follow();
+  return follow();
 }
