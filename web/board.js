@@ -32,8 +32,8 @@ export class Board {
   }
 
   // Draw a view of a story up to a step. `label` is read by screen readers; `lit`
-  // are cells to point out.
-  draw(story, view, step, label, { lit = [] } = {}) {
+  // are cells to point out; `hues` returns the colours of a cell, one for each word.
+  draw(story, view, step, label, { lit = [], hues = null } = {}) {
     this.fit(story.blocksOf(view), story.form);
     this.grid.classList.toggle("counting", story.counts);
     const steps = stepsOf(view), final = step >= steps.last;
@@ -50,6 +50,7 @@ export class Board {
       const names = ["bit", (runs ? runs[at] < 2 : n) && "set", runs?.[at] === 1 && "last", story.counts && n === TIMES && "full", fresh && "new", gone && "gone",
         probes.includes(at) && "probe", zero.includes(at) && "zero", lit.includes(at) && "lit"];
       cell.className = names.filter(Boolean).join(" ");
+      cell.style.background = stripes(hues?.(at) ?? [], n);
       const text = runs ? (runs[at] === 2 ? "" : hex(n, 2)) : n && story.counts ? String(n) : "";
       if (cell.textContent !== text) cell.textContent = text;
     });
@@ -74,6 +75,7 @@ export class Board {
   // The word and its hash; of the hash, the digits that choose its place.
   drawHash(story, view, step) {
     if (!view.now) return this.hash.replaceChildren("\u00a0");
+    if (story.given) return this.hash.replaceChildren(make("b", { class: "bubble" }, quoted(view.now.word)));
     const digits = hex(view.hash, 16), chosen = step >= 1 ? leading(story, view) : 0;
     const code = step >= 1 && codeIn(story, view);
     this.hash.replaceChildren(make("b", { class: "bubble" }, quoted(view.now.word)), " → ",
@@ -86,7 +88,7 @@ export class Board {
     const box = this.element.getBoundingClientRect(), targets = this.targets ?? [];
     if (!box.width || !targets.length) return this.wires.replaceChildren();
     this.wires.setAttribute("viewBox", `0 0 ${box.width} ${box.height}`);
-    const from = (this.hash.querySelector(".hash") ?? this.hash).getBoundingClientRect();
+    const from = (this.hash.querySelector(".hash") ?? this.hash.firstElementChild ?? this.hash).getBoundingClientRect();
     const x0 = from.left + Math.min(from.width, 60) / 2 - box.left, y0 = from.bottom - box.top;
     this.wires.replaceChildren(...targets.filter(({ bit }) => this.cells[bit]).map(({ bit, one, adds }) => {
       const cell = this.cells[bit].getBoundingClientRect();
@@ -98,12 +100,16 @@ export class Board {
   }
 }
 
+// A cell that several words set has a stripe for each.
+const stripes = (hues, n) => (!n || !hues.length ? "" : hues.length === 1 ? `var(--w${hues[0]})`
+  : `linear-gradient(135deg, ${hues.flatMap((hue, i) => [`var(--w${hue}) ${100 * i / hues.length}%`, `var(--w${hue}) ${100 * (i + 1) / hues.length}%`]).join()})`);
+
 export const hex = (n, digits) => n.toString(16).padStart(digits, "0");
 
 // How many hexadecimal digits of the hash choose the first bit, or the block,
 // if its high bits do: which is compared with what the library did. Else 0.
 export function leading(story, view) {
-  if (story.form !== "bits") return 0;
+  if (story.form !== "bits" || story.given) return 0;
   const places = story.open ? story.bits : story.bits / story.block;
   const chosen = Number(view.hash * BigInt(places) >> 64n);
   const is = story.open ? view.bits[0] : Math.floor(view.bits[0] / story.block);

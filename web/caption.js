@@ -24,7 +24,7 @@ function captionOf(story, view, step) {
     const verdict = verdictOf(view);
     return { verdict, text: outcome(story, view, steps, verdict) };
   }
-  if (step === 0) return { text: t("see.hash"), verdict: "" };
+  if (step === 0) return { text: story.given ? t("see.given", { x: view.bits.join(t("comma")) }) : t("see.hash"), verdict: "" };
   if (step === 1) return { text: place(story, view), verdict: "" };
   return { text: probe(story, view, step - 2), verdict: "" };
 }

@@ -104,7 +104,7 @@ export function draw(element, spec) {
   charts.set(element, spec);
   const width = Math.floor(element.clientWidth);
   if (!width) return;
-  const height = Math.max(230, Math.min(300, Math.round(width * 0.58)));
+  const height = spec.height ?? Math.max(230, Math.min(300, Math.round(width * 0.58)));
   const beside = width >= 430; // labels at the ends of their lines, or below
   const named = spec.lines.filter((line) => line.label);
   const letters = Math.max(0, ...shareLabels(named).map((line) => widthOf(line.shared)));

@@ -7,7 +7,6 @@ import { load } from "./load.js";
 import { get, link, onBack, set, turn } from "./state.js";
 import { follow, language, missing, speak, t } from "./text/text.js";
 import * as number from "./number.js";
-import * as hero from "./tab/hero.js";
 import * as inspect from "./tab/inspect.js";
 import * as learn from "./tab/learn.js";
 import * as plan from "./tab/plan.js";
@@ -15,15 +14,16 @@ import * as see from "./tab/see.js";
 import * as trial from "./tab/try.js";
 import { use } from "./work.js";
 
-const parts = { plan, see, learn, try: trial, inspect };
+const parts = { learn, plan, see, try: trial, inspect };
 const names = Object.keys(parts);
-const all = [hero, ...Object.values(parts)];
-const current = () => (names.includes(get("part")) ? get("part") : names[0]);
+const all = Object.values(parts);
+// A link to a plan may leave its part out.
+const current = () => (names.includes(get("part")) ? get("part") : plan.given() ? "plan" : names[0]);
 
 function show(name) {
   for (const each of names) {
     const on = each === name;
-    $(each).hidden = !on;
+    $(each).hidden = !on && !(each === "plan" && name === "learn"); // the scroll ends in the calculator
     $("tab-" + each).setAttribute("aria-selected", on);
     $("tab-" + each).tabIndex = on ? 0 : -1;
   }
@@ -35,12 +35,13 @@ function show(name) {
 
 // Show another part; Back returns to this one.
 function change(name, values = {}) {
-  if (name !== current()) turn();
-  set("part", name === names[0] ? "" : name);
+  if (name !== current() || Object.keys(values).length) turn();
+  set("part", name === names[0] && !plan.given() ? "" : name);
   for (const [key, value] of Object.entries(values)) set(key, value);
   if (Object.keys(values).length) parts[name].start();
   show(name);
-  scrollTo(0, 0);
+  scrollTo({ top: 0, behavior: "instant" });
+  if (name === "learn") learn.reveal();
 }
 
 for (const name of names) {
@@ -67,11 +68,13 @@ document.addEventListener("click", (event) => {
   change(part, values);
 });
 
-onBack(async () => {
+async function turned() {
   await follow();
   for (const part of all) part.start();
   show(current());
-});
+  if (current() === "learn") learn.reveal();
+}
+onBack(() => (calyxPage.turned = turned()));
 
 $("language").onclick = async () => {
   await speak(language === "zh" ? "en" : "zh");
@@ -112,18 +115,25 @@ $("link").onclick = () => copy($("link"), shared());
 // A link with a preview of its own: share.mjs makes the page that it goes to.
 function shared() {
   const part = current(), url = new URL(link({ theme: "" }));
-  const name = (part === "learn" ? `learn-${learn.number()}` : part) + (language === "zh" ? "-zh" : "");
+  const name = (part === "learn" ? `learn-${learn.passage()}` : part) + (language === "zh" ? "-zh" : "");
   url.pathname = url.pathname.replace(/[^/]*$/, `share/${name}.html`);
   return url.href;
 }
 $("card-embed").onclick = () => copy($("card-embed"), learn.embedCode());
 
+$("see-embed").onclick = () => copy($("see-embed"), see.embedCode());
+
 inspect.onDrop(() => change("inspect"));
-document.documentElement.classList.toggle("embed", get("embed") === "1");
+const embed = get("embed"); // "1", or "figure": without the passage's text
+document.documentElement.classList.toggle("embed", ["1", "figure"].includes(embed));
+document.documentElement.classList.toggle("figure", embed === "figure");
+if (embed && parent !== window) // who embeds it may make room for it
+  new ResizeObserver(() => parent.postMessage({ calyx: "height", height: Math.ceil($("main").getBoundingClientRect().height) }, "*")).observe($("main"));
 await follow();
 nameTheme();
 for (const part of all) part.start();
 show(current());
+if (current() === "learn") learn.reveal();
 
 if ("serviceWorker" in navigator)
   navigator.serviceWorker.register("offline.js").catch(() => {});

@@ -1,11 +1,11 @@
-// Pictures and small pages for link previews: `node share.mjs SITE MODULES [URL]`
-// makes SITE/share/NAME.png and NAME.html for each part, card and language of the
+// Pictures and small pages for link previews, and a page for each passage of Learn: `node share.mjs SITE MODULES [URL]`
+// makes SITE/share/NAME.png and NAME.html for each part, passage and language of the
 // page in SITE, by looking at it in Chromium. Programs that show a preview of a
 // link run no scripts, and see the same page whatever follows the "?": so a link
 // to be shared goes to one of these pages, which has a picture and words of its
 // own and sends people on. Previews want whole addresses: URL is where SITE
 // will be.
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { extname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -19,14 +19,14 @@ if (!program) {
   process.exit(1);
 }
 const HOME = "http://localhost/", SIZE = { width: 1200, height: 630 };
-const WAIT = 300000; // ms; so a build that hangs fails
+const WAIT = Number(process.env.CALYX_WAIT) || 300000; // ms; so a build that hangs fails
 const types = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml" };
 const looks = readFileSync(fileURLToPath(new URL("picture.css", import.meta.url)), "utf8");
 
 // Brings a part into a state worth looking at. Buttons are not in the picture.
 const press = (page, id) => page.evaluate((each) => document.getElementById(each).click(), id);
 const prepare = {
-  plan: (page) => page.waitForSelector('#hero-say[data-verdict="false"]'),
+  plan: (page) => page.locator("#kind-cards .kind").first().waitFor({ state: "attached" }),
   async see(page) {
     for (let i = 0; i < 2; i++) await press(page, "see-fill");
     await press(page, "see-find");
@@ -37,9 +37,10 @@ const prepare = {
     await press(page, "broken");
     await page.waitForSelector("#inspect-say[data-verdict=damaged]");
   },
-  async learn(page, card) { // with a story, until it has ended
-    if (card > 1) await press(page, "card-next");
-    await page.waitForSelector("#card-board.ended, #card-flow:not([hidden]), #card-say[hidden]", { state: "attached" });
+  async learn(page, at) {
+    await page.evaluate((href) => [...document.querySelectorAll("#contents a")].find((a) => a.getAttribute("href").endsWith(href))?.click(), "at=" + at);
+    await page.waitForFunction((name) => document.body.dataset.at === name && (document.querySelector("#stage-board .set, #stage-flow .tile") ||
+      document.querySelector(".cell")), at);
   },
 };
 
@@ -62,20 +63,83 @@ const stub = ({ name, lang, query, title, text }) => `<!doctype html>
 <script src="go.js"></script>
 `;
 
+// A page for one passage, with its text and a still picture; a script puts the live figure
+// there. It is what search engines find, and what other pages link to.
+const single = ({ at, lang, path, up, title, text, heading, paragraphs, said, before, after, words: w }) => {
+  const link = (to, rel) => (to ? `<a rel="${rel}" href="../${to.at}/">${escape(to.title)}</a>` : "<span></span>");
+  const query = escape(`${up}?part=learn&at=${at}${lang === "en" ? "&lang=en" : "&lang=zh"}`);
+  return `<!doctype html>
+<html lang="${lang}">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'none'">
+<title>${escape(title)}</title>
+<meta name="description" content="${escape(text)}">
+<link rel="canonical" href="${base ? address(path) : "./"}">
+<link rel="alternate" hreflang="en" href="${up}learn/${at}/">
+<link rel="alternate" hreflang="zh" href="${up}zh/learn/${at}/">
+<meta property="og:type" content="article">
+<meta property="og:title" content="${escape(title)}">
+<meta property="og:description" content="${escape(text)}">
+<meta property="og:image" content="${base ? address(picturePath(at, lang)) : up + picturePath(at, lang)}">
+<meta name="color-scheme" content="light dark">
+<link rel="icon" href="${up}icon.svg" type="image/svg+xml">
+<link rel="stylesheet" href="${up}style.css">
+<link rel="stylesheet" href="${up}share/single.css">
+<script src="${up}theme.js"></script>
+<script src="${up}share/live.js" defer></script>
+</head>
+<body class="single">
+<header><a class="brand" href="${up}${lang === "en" ? "" : "?lang=zh"}"><img src="${up}icon.svg" alt="" width="28" height="28">Calyx</a></header>
+<main>
+<h1>${escape(heading)}</h1>
+${paragraphs.map((each) => `<p>${each}</p>`).join("\n")}
+<figure id="live" data-src="${query}&amp;embed=figure" data-title="${escape(heading)}"><img src="${up}${picturePath(at, lang)}" alt="${escape(said)}" width="1200" height="630"></figure>
+<nav>${link(before, "prev")}<a href="${query}">${escape(w.all)}</a>${link(after, "next")}</nav>
+</main>
+</body>
+</html>
+`;
+};
+
+const picturePath = (at, lang) => `share/learn-${at}${lang === "en" ? "" : "-zh"}.png`;
+
+// Of the passage that is shown. Numbers that could be dragged are plain there.
+const passageWords = () => {
+  const all = [...document.querySelectorAll(".passage")], now = document.querySelector(".passage.now"), i = all.indexOf(now);
+  const of = (passage) => passage && { at: passage.dataset.scene, title: passage.querySelector("h2").textContent };
+  const copy = now.cloneNode(true);
+  for (const handle of copy.querySelectorAll("[data-handle]")) {
+    const plain = document.createElement("b");
+    plain.textContent = handle.textContent;
+    handle.replaceWith(plain);
+  }
+  return { at: now.dataset.scene, heading: copy.querySelector("h2").textContent, paragraphs: [...copy.querySelectorAll("p")].map((p) => p.innerHTML),
+    said: document.getElementById("stage-say").textContent, before: of(all[i - 1]), after: of(all[i + 1]),
+    words: { all: document.querySelector("#p-start h2").textContent } };
+};
+
 // What the page says of what it shows.
 const words = () => ({
   lang: document.documentElement.lang, title: document.title,
-  text: document.querySelector(document.body.dataset.part === "plan" ? ".lead"
-    : `#${document.body.dataset.part} :is(h2 + p, #card-text > *)`).textContent,
+  text: document.querySelector(document.body.dataset.part === "learn" ? ".passage.now h2 + p"
+    : `#${document.body.dataset.part} > h2 + p`).textContent,
 });
 
-async function picture(page, part, card, suffix) {
-  const name = (card ? `${part}-${card}` : part) + suffix;
-  const query = "?" + new URLSearchParams({ part, ...(card && { card }), ...(suffix && { lang: "zh" }) });
-  await prepare[part](page, card);
+async function picture(page, part, at, suffix) {
+  const name = (at ? `${part}-${at}` : part) + suffix;
+  const query = "?" + new URLSearchParams({ part, ...(at && { at }), ...(suffix && { lang: "zh" }) });
+  await prepare[part](page, at);
   await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
   await page.screenshot({ path: join(site, "share", name + ".png"), animations: "disabled" });
-  writeFileSync(join(site, "share", name + ".html"), stub({ name, query, ...await page.evaluate(words) }));
+  const said = await page.evaluate(words);
+  writeFileSync(join(site, "share", name + ".html"), stub({ name, query, ...said }));
+  if (part !== "learn") return;
+  const path = `${suffix ? "zh/" : ""}learn/${at}/`;
+  mkdirSync(join(site, path), { recursive: true });
+  writeFileSync(join(site, path, "index.html"), single({ ...said, ...await page.evaluate(passageWords), path,
+    lang: suffix ? "zh" : "en", up: suffix ? "../../../" : "../../" }));
 }
 
 // Letters of the page that are drawn as the box of a letter that no font has: then a
@@ -95,6 +159,17 @@ const boxes = () => {
 mkdirSync(join(site, "share"), { recursive: true });
 writeFileSync(join(site, "share", "go.js"),
   'location.replace("../" + (location.search || document.documentElement.dataset.to));\n');
+copyFileSync(fileURLToPath(new URL("single.css", import.meta.url)), join(site, "share", "single.css"));
+writeFileSync(join(site, "share", "live.js"), `{
+  const figure = document.getElementById("live"), frame = document.createElement("iframe");
+  frame.src = figure.dataset.src;
+  frame.title = figure.dataset.title;
+  addEventListener("message", ({ source, data }) => {
+    if (source === frame.contentWindow && data?.calyx === "height") frame.style.height = data.height + "px";
+  });
+  figure.replaceChildren(frame);
+}
+`);
 const browser = await chromium.launch({ executablePath: program, timeout: WAIT,
   args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"] });
 const context = await browser.newContext({ viewport: SIZE, bypassCSP: true, reducedMotion: "reduce",
@@ -116,8 +191,8 @@ for (const suffix of ["", "-zh"]) {
   await page.addStyleTag({ content: looks });
   for (const part of ["plan", "see", "try", "inspect", "learn"]) {
     await press(page, "tab-" + part);
-    const cards = part === "learn" ? await page.locator("#card-list li").count() : 0;
-    for (let card = Math.min(1, cards); card <= cards; card++) await picture(page, part, card, suffix);
+    const passages = part === "learn" ? await page.locator(".passage").evaluateAll((all) => all.map((e) => e.dataset.scene)) : [""];
+    for (const at of passages) await picture(page, part, at, suffix);
   }
 }
 await browser.close();

@@ -194,7 +194,7 @@ export class Story {
     }
     const cells = this.form === "codes" ? this.bits / 8 : this.bits;
     const each = this.form === "codes" ? BUCKET : Math.min(this.block, cells);
-    return { columns: Math.min(each, this.form === "codes" || cells <= 128 ? 16 : 32),
+    return { columns: cells <= 8 ? 8 : Math.min(each, this.form === "codes" || cells <= 128 ? 16 : 32),
       blocks: range(0, Math.ceil(cells / each)).map((i) => range(i * each, each)) };
   }
 

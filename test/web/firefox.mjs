@@ -122,8 +122,8 @@ test("Firefox plans, shows bits, runs keys and inspects as Chromium does", async
       .map((row) => row.dataset.bit));
     assert.deepEqual(bits, ["99", "5", "99", "81"]);
 
-    await go("?part=learn&card=5");
-    await firefox.wait(() => document.getElementById("card-say").dataset.verdict === "false");
+    await go("?at=false-positive");
+    await firefox.wait(() => document.getElementById("stage-verdict").dataset.verdict === "false");
 
     await go("?part=try&tn=20000");
     await firefox.wait(() => document.querySelector('[data-fact="try.lost"]'));

@@ -38,6 +38,12 @@ async function compare(page, plan, plain = plan) {
   assert.equal(await page.locator("#run-reserve").textContent(), plan.reserve);
 }
 
+// Other kinds than the three that are shown at first are one click away.
+async function choose(page, kind) {
+  if (!await page.isChecked("#kinds-all")) await page.click("label[for=kinds-all]");
+  await page.check(`#kinds input[value=${kind}]`);
+}
+
 const plans = [
   [{ n: "10M", p: "1%" }, ["-n", "10M", "-p", "1%"]],
   [{ n: "1e9", p: "1 in 1000" }, ["-n", "1e9", "-p", "1/1000"]],
@@ -82,14 +88,53 @@ test("what is typed is given, and what was edited longest ago is computed", asyn
   await close(page);
 });
 
+test("an emptied field is computed from then on, and Back undoes a preset", async () => {
+  const page = await open("?n=1M&p=1%25");
+  const solved = () => page.locator("#plan-form .solved").evaluateAll((all) => all.map((e) => e.id));
+  await page.fill("#memory", "");
+  assert.deepEqual(await solved(), ["memory", "probes"]); // as it was
+  assert.equal(await page.inputValue("#rate"), "1%");
+  await page.fill("#keys", "");
+  assert.deepEqual(await solved(), ["keys", "probes"]);
+  assert.equal(await page.textContent("#plan-error"), "");
+  assert.equal((await page.inputValue("#keys")).replace(/\D/g, "").slice(0, 2), "10"); // of the memory that was computed
+  await page.fill("#keys", "2M");
+  await page.waitForURL(/n=2M/);
+  await page.click('[data-preset="crawler"]');
+  assert.equal(await page.inputValue("#keys"), "1G");
+  await page.goBack();
+  await page.waitForFunction(() => document.getElementById("keys").value === "2M");
+  await close(page);
+});
+
+test("three or four kinds first, all on request; code in tabs, each with how to get it", async () => {
+  const page = await open("?n=1M&p=1%25");
+  const visible = () => page.locator("#kind-cards .kind:visible").count();
+  assert.ok(await visible() >= 2 && await visible() <= 4);
+  await page.click("label[for=kinds-all]");
+  assert.equal(await visible(), await page.locator("#kind-cards .kind").count());
+  const seen = new Set();
+  for (const name of await page.locator("#code-tabs button").evaluateAll((all) => all.map((e) => e.dataset.code))) {
+    await page.click("#code-" + name);
+    assert.equal(await page.getAttribute("#code-" + name, "aria-selected"), "true");
+    assert.equal(await page.locator("#code pre:visible").count(), name === "others" ? 0 : 2);
+    if (name !== "others") assert.ok((await page.textContent("#run-get")).length > 3);
+    seen.add(await page.locator(`#box-${name}`).textContent());
+  }
+  assert.equal(seen.size, 8);
+  await page.press("#code-others", "ArrowLeft");
+  assert.ok(await page.isVisible("#run-sql"));
+  await close(page);
+});
+
 test("kinds without hash functions have none to choose, and say what they have", async () => {
   const page = await open("?n=1M&p=1%25&kind=bucket&k=7");
   assert.match(await page.textContent("#answer-text"), /^bucket: [\d.]+ bits a key, codes of \d+ bits, 1 cache line a lookup/);
   assert.ok(await page.isDisabled("#probes"));
   assert.doesNotMatch(await page.textContent("#run-build"), /probes/);
-  await page.check("#kinds input[value=ribbon]");
+  await choose(page, "ribbon");
   assert.match(await page.textContent("#answer-text"), /^ribbon: [\d.]+ bits a key, \d+ equations a lookup, \d+ cache lines/);
-  await page.check("#kinds input[value=line]");
+  await choose(page, "line");
   assert.equal(await page.inputValue("#probes"), "7");
   assert.doesNotMatch(await page.textContent("#kinds"), /undefined|, \./);
   await close(page);
@@ -105,7 +150,7 @@ test("at low rates what takes less is recommended, unless another kind is chosen
   const less = Math.round(100 - 100 * bytes("line2") / bytes("line"));
   assert.match(await page.textContent("#answer-text"), new RegExp(`it takes ${less}\\s% less than line`));
   assert.match(await page.textContent("#run-build"), /--kind line2/);
-  await page.check("#kinds input[value=line]");
+  await choose(page, "line");
   assert.match(await page.textContent("#answer-text"), new RegExp(`line2 takes ${less}\\s% less`));
   await close(page);
 });
@@ -154,7 +199,7 @@ test("of keys, rate, memory and hash functions any is computed: hash functions, 
     .kinds.find((each) => each.kind === kind).rate;
   assert.deepEqual(await solved(), ["probes"]);
   for (const kind of ["line", "flat"]) {
-    await page.check(`#kinds input[value=${kind}]`);
+    await choose(page, kind);
     const k = Number(await page.inputValue("#probes"));
     assert.equal(await page.textContent("#answer-value"), `k = ${k}`);
     assert.ok(rate(kind, k) <= 0.01 && rate(kind, k - 1) > 0.01, `${kind} ${k}`);
@@ -195,15 +240,15 @@ test("a plan survives a reload", async () => {
   const page = await open();
   await page.fill("#keys", "20M");
   await page.fill("#memory", "32MiB");
-  await page.check("#kinds input[value=flat]");
+  await choose(page, "flat");
   await page.fill("#store", "3ms");
   await page.waitForURL(/store=3ms/);
-  const before = await page.locator("#kinds").innerText();
+  const before = await page.locator("#kinds").textContent();
   await page.reload();
   await ready(page);
   assert.equal(await page.inputValue("#keys"), "20M");
   assert.ok(await page.isChecked("#kinds input[value=flat]"));
-  assert.equal(await page.locator("#kinds").innerText(), before);
+  assert.equal(await page.locator("#kinds").textContent(), before);
   await compare(page, calyxJson("plan", "-n", "20M", "--memory", "32MiB", "--kind", "flat"));
   await close(page);
 });
@@ -249,7 +294,7 @@ test("all charts are drawn, and say what they show", async () => {
 
 test("presets fill the form, and code for other libraries follows", async () => {
   const page = await open();
-  await page.click("#elsewhere summary");
+  await page.click("#code-others");
   for (const name of await page.locator("[data-preset]").evaluateAll((all) => all.map((e) => e.dataset.preset))) {
     await page.click(`[data-preset=${name}]`);
     assert.equal(await page.textContent("#plan-error"), "", name);

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { test } from "node:test";
-import { calyx, calyxJson, close, folder, kinds, open, paste, ready } from "./support.mjs";
+import { calyx, calyxJson, close, folder, kinds, open, paste, ready, turnTo } from "./support.mjs";
 
 const verdict = (page) => page.getAttribute("#see-say", "data-verdict");
 const word = async (page, text, button) => {
@@ -152,6 +152,10 @@ test("steps go back and forward through every word, or play by themselves", asyn
   assert.equal(await where(), end);
   assert.ok(await page.isDisabled("#see-next"));
   await page.click("#see-first");
+  await page.evaluate(() => { // time to read is not what this is about
+    const old = setTimeout;
+    globalThis.setTimeout = (use, ms, ...rest) => old(use, ms >= 600 ? 0 : ms, ...rest);
+  });
   await page.click("#see-play");
   await page.waitForFunction((text) => document.getElementById("see-where").textContent === text, end);
   await close(page);
@@ -299,11 +303,72 @@ test("bits, sums and codes: a false positive that is put on the allow list is an
   await close(page);
 });
 
-test("at first sight the last word is played, unless less motion is wanted", async () => {
+test("nothing plays by itself; what is played stays as long as one reads it", async () => {
   const page = await open("?part=see&see=flat", { reducedMotion: "no-preference" });
-  assert.equal(await page.getAttribute("#see-play", "aria-label"), "Pause");
-  await page.waitForSelector('#see-say[data-verdict="no"]');
+  assert.equal(await page.getAttribute("#see-play", "aria-label"), "Play");
+  assert.equal(await verdict(page), "no");
+  const waits = page.evaluate(() => new Promise((keep) => { // ms asked for, and letters said, of each step
+    const all = [], old = setTimeout;
+    globalThis.setTimeout = (use, ms, ...rest) => {
+      if (ms >= 600) all.push([ms, document.getElementById("see-say").textContent.length]);
+      if (document.getElementById("see-say").dataset.verdict) keep(all);
+      return old(use, ms >= 600 ? 0 : ms, ...rest);
+    };
+    document.getElementById("see-play").click();
+  }));
+  for (const [ms, letters] of await waits) assert.ok(ms >= 60 * letters, `${ms} ms for ${letters} letters`);
+  assert.ok((await waits).length > 2);
   await page.waitForSelector('#see-play[aria-label="Play"]');
+  await close(page);
+});
+
+test("the pictures of articles: positions are given by hand, and each has a link and an embed", async () => {
+  const page = await open("?part=see&see=by-hand&sm=8&do=" + encodeURIComponent("+x→0.4.7,+y→1.4.6,?z→0.1.4"));
+  const bits = () => page.locator("#bits .set").evaluateAll((all) => all.map((e) => Number(e.dataset.bit)));
+  assert.equal(await page.locator("#bits .bit").count(), 8);
+  assert.deepEqual(await bits(), [0, 1, 4, 6, 7]);
+  assert.equal(await verdict(page), "false");
+  await word(page, "w -> 2, 4", "#see-ask");
+  assert.equal(await verdict(page), "no");
+  assert.deepEqual((await probes(page)).map((row) => row[1]), ["2", "4"]);
+  await word(page, "w 2 3", "#see-add");
+  assert.match(await page.textContent("#see-error"), /from 0 to 7/);
+  await word(page, "w: 2 8", "#see-add"); // there are 8
+  assert.match(await page.textContent("#see-error"), /from 0 to 7/);
+  await word(page, "x: 0 4 7", "#see-remove"); // takes bit 4 from y
+  assert.equal(await verdict(page), "killed");
+  assert.deepEqual(await bits(), [1, 6]);
+  await turnTo(page, "?part=see&see=by-hand&sm=16&embed=1&do=" + encodeURIComponent("+hu→2.5.9,+Jemmy→5.11.14,?test→2.5.14"));
+  assert.equal(await verdict(page), "false");
+  assert.equal(await page.locator("#bits .bit").count(), 16);
+  assert.match(await page.textContent("#see-say"), /test/);
+  await close(page);
+});
+
+test("small filters are real ones, and a link that asks for what cannot be says what it shows", async () => {
+  const page = await open("?part=see&see=flat&sm=8&sk=3&do=%2Bx");
+  for (const m of [8, 16, 32]) {
+    await page.selectOption("#see-size", String(m));
+    assert.equal(await page.locator("#bits .bit").count(), m);
+    assert.equal(await verdict(page), "added");
+  }
+  assert.equal(await page.textContent("#see-error"), "");
+  await turnTo(page, "?part=see&see=flat&sm=99999&sk=3");
+  assert.match(await page.textContent("#see-error"), /m = 99999.*m = 256 is shown/);
+  await turnTo(page, "?part=see&see=line&sm=8&sk=4");
+  assert.match(await page.textContent("#see-error"), /m = 8; this kind cannot have that, so m = 1024 is shown/);
+  await close(page);
+});
+
+test("Start over can be undone by Back", async () => {
+  const page = await open("?part=see&see=flat");
+  await page.click("#see-fill");
+  await page.waitForURL(/do=/);
+  const before = await page.locator("#words").textContent();
+  await page.click("#see-clear");
+  assert.equal(await lit(page), 0);
+  await page.goBack();
+  await page.waitForFunction((words) => document.getElementById("words").textContent === words, before);
   await close(page);
 });
 

@@ -42,7 +42,7 @@ const types = { ".html": "text/html", ".js": "text/javascript",
 export async function serve(held = {}) {
   const server = createServer(async (request, answer) => {
     const path = normalize(new URL(request.url, "http://x").pathname);
-    const file = join(built, "site", path.endsWith("/") ? "index.html" : path);
+    const file = join(built, "site", path.endsWith("/") ? path + "index.html" : path);
     await held[path];
     if (!existsSync(file)) return answer.writeHead(404).end();
     answer.writeHead(200, { "content-type": types[extname(file)] });
@@ -55,7 +55,7 @@ export async function serve(held = {}) {
 
 // ---- A browser ----
 
-const WAIT = 300000; // ms; so a test that hangs fails
+const WAIT = Number(process.env.CALYX_WAIT) || 300000; // ms; so a test that hangs fails
 const usual = { locale: "en-US", colorScheme: "light", serviceWorkers: "block",
   reducedMotion: "reduce", viewport: { width: 1280, height: 900 } };
 const servers = [], trouble = [], idle = [];
@@ -120,6 +120,7 @@ export async function visit(page, query) {
 export const turnTo = (page, query) => page.evaluate((address) => {
   history.pushState(null, "", address);
   dispatchEvent(new PopStateEvent("popstate"));
+  return calyxPage.turned;
 }, new URL(query, page.url()).href);
 
 export const ready = (page) => page.waitForSelector("html[data-ready]");

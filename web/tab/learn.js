@@ -1,263 +1,342 @@
-// Learn: a story in cards, each with its own address, which other pages can
-// embed with ?embed=1. Every card is drawn from a real filter.
+// Learn: one filter, one scroll. The figure stays while passages go by; each shows the
+// same filter in another state, which the reader can change: type a word, add it, drag n,
+// m, k and p. All that is told of bits and rates comes from the library.
 import { Board } from "../board.js";
 import { caption } from "../caption.js";
+import { draw as drawChart } from "../chart.js";
+import { $, make, quoted, say } from "../dom.js";
+import { Equations, Lines } from "../figure.js";
 import { Flow } from "../flow.js";
-import { $, make, say, still } from "../dom.js";
+import { showHandles, wireHandles } from "../handle.js";
 import { rateText } from "../number.js";
 import { get, link, set } from "../state.js";
-import { ADD, ASK, REMOVE, Story, probesOf, spokenWord, stepsOf, write } from "../story.js";
+import { ADD, ALLOW, ASK, LONGEST, REMOVE, Story, spokenWord, stepsOf, verdictOf, write } from "../story.js";
 import { t } from "../text/text.js";
 
-const PACE = 700; // ms a step
-const SIZES = [64, 128, 256, 512]; // of the slider for m
+const BITS = 128, PROBES = 3, WORDS = 5; // at first
+const HUES = 6; // words that have a colour of their own; others are grey
+const MOST_WORDS = 64, MOST_ADDED = 12;
+const range = (from, to, step = 1) => Array.from({ length: Math.floor((to - from) / step) + 1 }, (_, i) => from + i * step);
 
-// `shape` chooses a kind by what it can do; `deeds` gets the words of the story:
-// a to d are added, x is absent, and f is a false positive. `from` is the first
-// deed that is played.
-const cards = [
-  { name: "what", deeds: () => [] },
-  { name: "add", deeds: ({ a, b }) => [add(a), add(b)], from: 0 },
-  { name: "no", deeds: ({ a, b, x }) => [add(a), add(b), ask(x)] },
-  { name: "maybe", deeds: ({ a, b }) => [add(a), add(b), ask(b)] },
-  { name: "false", deeds: ({ a, b, c, d, f }) => [add(a), add(b), add(c), add(d), ask(f)] },
-  { name: "size", sliders: true },
-  { name: "delete", deeds: ({ a, b, c, d, s }) => [add(a), add(b), add(c), add(d), add(s), remove(s)] },
-  { name: "count", shape: "count", deeds: ({ pair }) => [add(pair[0]), add(pair[1]), remove(pair[0]), ask(pair[1])], from: 1 },
-  { name: "line", shape: "line", deeds: ({ a, b, c }) => [add(a), add(b), add(c)], from: 0 },
-  { name: "store", flow: true },
-  { name: "use" },
-];
 const add = (word) => ({ deed: ADD, word });
 const ask = (word) => ({ deed: ASK, word });
 const remove = (word) => ({ deed: REMOVE, word });
 
-let calyx = null, board = null, flow = null;
-let card = 0, scene = null; // {story, deeds, from, card}
-let shown = 0, step = 0, timer = 0, turn = 0;
+// What the figure shows beside each passage. `n`, `m` and `k` are for who has dragged
+// nothing yet; `shape` chooses another kind by what it can do; `pair` wants two words that
+// share a bit; `deeds` come after the words are added; `figure` is drawn in place of bits.
+const scenes = {
+  start: { idle: true },
+  bits: {},
+  no: { deeds: ({ absent }) => [ask(absent)] },
+  maybe: { deeds: ({ words }) => [ask(words[0])] },
+  "false-positive": { n: 12, deeds: ({ found }) => [ask(found)], find: true },
+  fill: { n: 12, curve: "fill", idle: true },
+  "best-k": { n: 16, curve: "probes", idle: true },
+  removal: { n: 6, pair: true, deeds: ({ pair }) => [remove(pair[0]), ask(pair[1])] },
+  counters: { n: 4, pair: true, shape: "count", deeds: ({ pair }) => [remove(pair[0]), ask(pair[1])] },
+  "cache-lines": { figure: "lines" },
+  codes: { n: 12, shape: "codes" },
+  ribbon: { figure: "equations" },
+  "allow-list": { n: 12, find: true, deeds: ({ found }) => [ask(found), { deed: ALLOW, word: found }, ask(found)] },
+  database: { figure: "flow" },
+};
+const names = Object.keys(scenes);
+
+let calyx = null, board = null, flow = null, lines = null, equations = null;
+let at = "start"; // the passage that is read
+let own = { m: 0, k: 0, n: 0, added: [] }; // what the reader chose
+let past = []; // what it was before
+let doubled = false;
+let scene = null; // {key, story, deeds, words}
+let shown = 0, step = Infinity, turn = 0;
 
 export function start() {
-  board ??= new Board($("card-board"));
-  flow ??= new Flow($("card-flow"), t);
-  const wanted = Number(get("card", "1"));
-  card = Number.isInteger(wanted) ? Math.min(Math.max(wanted, 1), cards.length) - 1 : 0;
+  board ??= new Board($("stage-board"));
+  flow ??= new Flow($("stage-flow"), t);
+  equations ??= new Equations($("stage-equations"));
+  at = names.includes(get("at")) ? get("at") : "start";
+  const number = (name, all) => (all.includes(Number(get(name))) ? Number(get(name)) : 0);
+  own = { m: number("fm", numbers.m.values), k: number("fk", numbers.k.values), n: number("fn", numbers.n.values),
+    added: get("fw") ? get("fw").split(",").slice(0, MOST_ADDED).map(decode).filter((word) => word && word.length <= LONGEST) : [] };
   scene = null;
-  pause();
-  $("card-back").onclick = () => go(card - 1);
-  $("card-next").onclick = () => go(card + 1);
-  $("card-play").onclick = () => {
-    if (cards[card].flow) flow.toggle();
-    else if (timer) pause();
-    else play();
-    drawPlay();
+  $("tell-form").onsubmit = (event) => {
+    event.preventDefault();
+    addWord();
   };
-  for (const id of ["card-n", "card-m", "card-k"]) $(id).oninput = slide;
-  $("learn").onkeydown = (event) => {
-    if (event.target.type === "range") return;
-    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (by) go(card + by);
+  $("tell").oninput = update;
+  $("tell").onkeydown = (event) => {
+    if (event.key === "z" && (event.ctrlKey || event.metaKey) && !$("tell").value && past.length) {
+      event.preventDefault();
+      undo();
+    }
   };
+  $("tell-undo").onclick = undo;
+  $("step-back").onclick = () => move(-1);
+  $("step-next").onclick = () => move(1);
+  $("double").onclick = () => {
+    doubled = !doubled;
+    scene = null;
+    update();
+  };
+  $("chips").onclick = (event) => {
+    const chip = event.target.closest("[data-word]");
+    if (!chip) return;
+    $("tell").value = chip.dataset.word;
+    update();
+  };
+  watch();
+}
+
+function decode(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return ""; // half a character, from a link that was cut
+  }
 }
 
 export function ready(library) {
   calyx = library;
   flow.ready(calyx);
+  lines = new Lines($("stage-lines"), calyx);
   update();
+  const wide = matchMedia("(hover: hover) and (min-width: 861px)").matches;
+  if (wide && at === "start" && !$("learn").hidden && !document.documentElement.classList.contains("embed"))
+    $("tell").focus({ preventScroll: true });
 }
 
-function go(to) {
-  if (to < 0 || to >= cards.length) return;
-  card = to;
+// ---- Passages ----
+
+let watcher = null;
+
+// The passage at the middle of the window, or on a phone below the figure, is the one
+// that is read.
+function watch() {
+  if (watcher) return;
+  watcher = new IntersectionObserver((entries) => {
+    for (const { isIntersecting, target } of entries)
+      if (isIntersecting && !$("learn").hidden && target.dataset.scene !== at) read(target.dataset.scene);
+  }, { rootMargin: innerWidth > 860 ? "-50% 0px -50% 0px" : "-70% 0px -30% 0px" });
+  for (const passage of document.querySelectorAll(".passage")) watcher.observe(passage);
+}
+
+function read(name) {
+  at = name;
+  set("at", name === "start" ? "" : name);
   scene = null;
-  set("card", to ? String(to + 1) : "");
+  $("tell").value = "";
   update();
 }
 
-export const number = () => card + 1; // of the card that is shown
+// Scrolls to the passage of the address; at once.
+export function reveal() {
+  if (at === "start") scrollTo({ top: 0, behavior: "instant" });
+  else $("p-" + at).scrollIntoView({ block: innerWidth > 860 ? "center" : "start", behavior: "instant" });
+}
+
+export const passage = () => at;
 
 export const embedCode = () => {
-  const url = new URL(link({ part: "learn", card: String(card + 1), embed: "1", theme: "" }));
-  return `<iframe src="${url.href.replaceAll("&", "&amp;")}" title="${t("learn." + cards[card].name)}" ` +
-    `width="720" height="640" loading="lazy"></iframe>`;
+  const url = new URL(link({ part: "learn", at, embed: "1", theme: "" }));
+  return `<iframe src="${url.href.replaceAll("&", "&amp;")}" title="${t(`p.${at}`)}" ` +
+    'style="width:100%;height:640px;border:0" loading="lazy"></iframe>';
+};
+
+// ---- What the reader changes ----
+
+function change(values) {
+  past.push(own);
+  own = { ...own, ...values };
+  set("fm", own.m && String(own.m));
+  set("fk", own.k && String(own.k));
+  set("fn", own.n && String(own.n));
+  set("fw", own.added.map(encodeURIComponent).join(","));
+  scene = null;
+  update();
+}
+
+function undo() {
+  const before = past.pop();
+  if (!before) return;
+  change(before);
+  past.pop();
+  update();
+}
+
+function addWord() {
+  const word = $("tell").value;
+  if (!word || word.length > LONGEST || own.added.length >= MOST_ADDED || scene?.words.includes(word)) return;
+  $("tell").value = "";
+  change({ added: [...own.added, word], n: own.n && Math.min(MOST_WORDS, own.n + 1) });
+  $("tell").focus({ preventScroll: true });
+}
+
+const bits = () => own.m || BITS;
+const probes = () => own.k || PROBES;
+const count = () => own.n || (scenes[at].n ?? WORDS) + own.added.length;
+const rateOf = (m, k, n) => (n ? calyx.rateAt(calyx.textbook(), m, k, n) : 0);
+const best = () => Math.max(1, Math.round(bits() / Math.max(1, count()) * Math.LN2));
+
+// The smallest row with this rate.
+const bitsFor = (rate) => numbers.m.values.find((m) => rateOf(m, probes(), count()) <= rate) ?? numbers.m.values.at(-1);
+
+const numbers = {
+  n: { values: range(0, MOST_WORDS), get: count, set: (n) => change({ n, added: own.added.slice(0, n) }), text: String, label: () => t("handle.n") },
+  m: { values: range(32, 256, 16), get: bits, set: (m) => change({ m }), text: String, label: () => t("handle.m") },
+  k: { values: range(1, 16), get: probes, set: (k) => change({ k }), text: String, label: () => t("handle.k") },
+  p: { values: [0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5], get: () => rateOf(bits(), probes(), count()),
+    set: (p) => change({ m: bitsFor(p) }), text: rateText, label: () => t("handle.p") },
 };
 
 // ---- Scenes ----
 
-// Ask for abilities, never for names: a kind that counts; the default kind,
-// whose keys lie in one block.
+// Ask for abilities, never for names.
 function storyOf(shape) {
-  if (shape === "count") {
-    for (const kind of calyx.addable()) {
-      if (!calyx.can(kind, "count") || !calyx.can(kind, "remove")) continue;
-      const story = new Story(calyx, { kind, bits: calyx.leastBits(kind), probes: 3 });
-      if (story.counts) return story;
-      story.free();
-    }
+  const made = (kind, wanted) => new Story(calyx, { kind, ...wanted });
+  for (const kind of shape ? calyx.addable().filter((each) => calyx.can(each, "remove")) : []) {
+    const least = calyx.leastBits(kind);
+    const story = made(kind, { bits: shape === "codes" && doubled ? 2 * least : least, probes: shape === "codes" ? 1 : 3 });
+    if (shape === "codes" ? story.form === "codes" : story.counts) return story;
+    story.free();
   }
-  if (shape === "line") {
-    const kind = calyx.addable()[0];
-    return new Story(calyx, { kind, bits: Math.max(64, 2 * calyx.leastBits(kind)), probes: 4 });
-  }
-  return new Story(calyx, { kind: calyx.textbook(), bits: 64, probes: 3 });
+  return made(calyx.textbook(), { bits: bits(), probes: probes() });
 }
 
 async function stage() {
+  const { shape, deeds, find, idle, pair: paired } = scenes[at], key = [at, t("flowers")].join();
+  if (scene?.key === key) return scene;
   const mine = ++turn;
-  const { deeds, shape, sliders, from } = cards[card];
-  const language = t("flowers"); // of the words
-  if (scene?.language === language) return scene;
   scene?.story.free();
   scene = null;
-  if (sliders) return (scene = { card, language, ...filled() });
-  const story = storyOf(shape);
-  const all = deeds ? deeds(await words(story)) : [];
-  if (mine !== turn) return null;
-  scene = { card, language, story, deeds: all, from: from ?? all.length - 1 };
-  shown = all.length - 1;
+  const story = storyOf(shape), flowers = t("flowers").split(" ").filter((word) => !own.added.includes(word));
+  const others = range(0, MOST_WORDS).map((i) => spokenWord(331 * i));
+  const pair = paired ? sharing(story, flowers) : [], chosen = [...flowers.filter((word) => !pair.includes(word)), ...others];
+  const words = [...chosen.slice(0, Math.max(0, count() - own.added.length - pair.length)), ...own.added, ...pair];
+  const added = words.map(add), rest = flowers.filter((word) => !words.includes(word));
+  const { filter } = story.after(added);
+  const absent = rest.find((word) => !filter.has(word)) ?? "";
+  filter.free();
+  const found = find && words.length ? (await story.falsePositive(added, rest)).found : "";
+  if (mine !== turn) return story.free();
+  const more = (deeds?.({ words, absent, found, pair }) ?? []).filter(({ word }) => word);
+  scene = { key, story, words, deeds: [...added, ...more], idle: idle && !more.length };
+  shown = scene.deeds.length - 1;
   step = Infinity;
-  if (all.length && !still() && !$("learn").hidden) {
-    shown = scene.from;
-    step = 0;
-    play();
-  }
   return scene;
 }
 
-async function words(story) {
-  const flowers = t("flowers").split(" ");
-  const [a, b, c, d] = flowers, others = flowers.slice(4);
-  const added = [a, b, c, d].map(add);
-  const { filter } = story.after(added);
-  const x = others.find((word) => !filter.has(word));
-  filter.free();
-  const f = cards[card].name === "false" // else a search for nothing
-    ? (await story.falsePositive(added, others)).found : "";
-  // A word whose removal by force takes another with it.
-  const shares = (one, all) => all.some((other) => other !== one &&
-    story.bitsOf(one).some((bit) => story.bitsOf(other).includes(bit)));
-  const s = others.find((word) => shares(word, [a, b, c, d])) ?? others[0];
-  const pair = flowers.flatMap((one, i) => flowers.slice(i + 1).map((other) => [one, other]))
-    .find(([one, other]) => shares(one, [other])) ?? [a, b];
-  return { a, b, c, d, x, f, s, pair };
+// Two words that share a bit.
+function sharing(story, words) {
+  const meet = (one, other) => story.bitsOf(one).some((bit) => story.bitsOf(other).includes(bit));
+  for (const [i, one] of words.entries())
+    for (const other of words.slice(i + 1)) if (meet(one, other)) return [one, other];
+  return words.slice(0, 2);
 }
 
-// ---- Sliders: n, m and k ----
+// ---- Steps: only by the reader's hand ----
 
-function filled() {
-  const n = Number($("card-n").value), bits = SIZES[Number($("card-m").value)];
-  const kind = calyx.textbook();
-  const probes = probesOf(calyx, kind, bits, [Number($("card-k").value)])[0] ?? 1;
-  const story = new Story(calyx, { kind, bits, probes });
-  const deeds = Array.from({ length: n }, (_, i) => add(spokenWord(331 * i)));
-  return { story, deeds, from: 0 };
-}
-
-function slide() {
-  scene = null;
-  update();
-}
-
-function drawFilled({ story, deeds }) {
-  const view = story.look(deeds, deeds.length - 1);
-  const count = view.after.filter(Boolean).length, n = deeds.length;
-  board.draw(story, { ...view, now: undefined, before: view.after }, 0,
-    t("see.bits", { x: count, y: story.bits }));
-  say($("card-n-out"), String(n));
-  say($("card-m-out"), String(story.bits));
-  say($("card-k-out"), String(story.probes));
-  const best = n ? Math.max(1, Math.round(story.bits / n * Math.LN2)) : 0;
-  const p = n ? (1 - Math.exp(-story.probes * n / story.bits)) ** story.probes : 0;
-  $("card-board").classList.add("ended");
-  $("card-say").dataset.verdict = "";
-  $("card-say").replaceChildren(
-    t("learn.filled", { x: rateText(count / story.bits), k: story.probes }),
-    make("b", {}, rateText(n ? view.rate : 0)), t("learn.formula", { x: rateText(p) }),
-    n ? " " + t("learn.best", { x: best }) : "");
-}
-
-// ---- Playing ----
-
-function play() {
-  pause();
-  if (!scene?.deeds.length) return;
+function move(by) {
   const { last } = stepsOf(scene.story.look(scene.deeds, shown));
-  if (step >= last && shown === scene.deeds.length - 1) {
-    shown = scene.from;
-    step = 0;
-  }
-  timer = setInterval(() => {
-    if ($("learn").hidden) return pause();
-    const { last: end } = stepsOf(scene.story.look(scene.deeds, shown));
-    if (step < end) step++;
-    else if (shown < scene.deeds.length - 1) shown++, step = 0;
-    else pause();
-    draw();
-  }, PACE);
-  drawPlay();
-}
-
-function pause() {
-  clearInterval(timer);
-  timer = 0;
+  step = Math.min(step, last) + by;
+  if (step > last && shown < scene.deeds.length - 1) shown++, step = 0;
+  else if (step < 0 && shown > 0) shown--, step = Infinity;
+  step = Math.max(0, step);
+  draw();
 }
 
 // ---- Drawing ----
 
 export async function update() {
-  if ($("learn").hidden) {
-    pause();
-    flow?.stop();
-    return;
-  }
-  const { name, sliders, flow: flows } = cards[card];
-  say($("card-number"), t("learn.number", { x: card + 1, y: cards.length }));
-  say($("card-title"), t("learn." + name));
-  document.title = `${t("learn." + name)} · ${t("title.learn")}`;
-  $("card-text").replaceChildren(...t(`learn.${name}.text`).split("\n").map((line) =>
-    (line.startsWith("- ") ? make("li", {}, ...bold(line.slice(2))) : make("p", {}, ...bold(line)))));
-  $("card-sliders").hidden = !sliders;
-  $("card-board").classList.toggle("plain", !!sliders);
-  $("card-see").hidden = true; // until there is something to open
-  $("card-flow").hidden = !flows;
-  $("card-board").hidden = !!flows || name === "use";
-  $("card-board").classList.remove("ended");
-  $("card-say").hidden = name === "use";
-  $("card-list").replaceChildren(...cards.map((each, i) => make("li", {}, make("a", {
-    href: `?part=learn&card=${i + 1}`, "aria-label": `${i + 1}: ${t("learn." + each.name)}`, title: t("learn." + each.name),
-    ...(i === card && { "aria-current": "step" }) }, String(i + 1)))));
-  $("card-full").href = link({ embed: "", theme: "" });
-  $("card-back").disabled = card === 0;
-  $("card-next").disabled = card === cards.length - 1;
+  if ($("learn").hidden) return flow?.stop();
+  document.body.dataset.at = at;
+  for (const passage of document.querySelectorAll(".passage")) passage.classList.toggle("now", passage.dataset.scene === at);
+  for (const permalink of document.querySelectorAll(".passage h2 a")) // a page of its own, in this language
+    permalink.setAttribute("href", permalink.getAttribute("href").replace(/^(zh\/)?/, document.documentElement.lang === "en" ? "" : "zh/"));
+  document.title = at === "start" ? t("title.learn") : `${t("p." + at)} · ${t("title.learn")}`;
   if (!calyx) return;
-  if (!flows) flow.stop();
-  else return flow.update($("card-say")), drawPlay();
-  pause();
-  if (await stage()) draw();
+  const { figure, curve, shape } = scenes[at];
+  $("stage").dataset.mode = figure ?? (curve ? "curve" : shape ? "shape" : "words");
+  $("double").hidden = shape !== "codes";
+  say($("double"), t(doubled ? "double.back" : "double"));
+  wireHandles(document, numbers);
+  if (figure !== "flow") flow.stop();
+  if (!await stage()) return;
+  if (curve) drawCurve(curve);
+  if (figure === "flow") flow.update($("stage-say"));
+  else if (figure) drawFigure(figure);
+  draw();
 }
 
-// **words** between stars are bold.
-const bold = (text) => text.split("**").map((part, i) => (i % 2 ? make("b", {}, part) : part));
-
-function drawPlay() {
-  const { flow: flows, sliders } = cards[card];
-  const plays = flows ? flow.runs : !!timer;
-  $("card-play").hidden = sliders || (!flows && !scene?.deeds.length);
-  $("card-play").className = plays ? "round pause" : "round play";
-  $("card-play").setAttribute("aria-label", t(plays ? "pause" : "play"));
+function drawFigure(figure) {
+  if (figure === "lines") lines.draw($("tell").value || scene.words[0]);
+  else equations.draw(scene.words.slice(0, 3).map((word) => ({ word, hash: hashOf(word) })));
 }
+
+function hashOf(word) {
+  const { filter } = scene.story.after([]), hash = filter.hash(word);
+  filter.free();
+  return hash;
+}
+
+// The large word for each verdict.
+const verdicts = { maybe: "maybe", false: "false", lost: "lost", no: "no", listed: "no", removed: "removed", wronged: "removed",
+  killed: "removed", wrong: "removed", allowed: "listed" };
 
 function draw() {
-  if (!scene || scene.card !== card) return;
-  drawPlay();
-  const { story, deeds } = scene;
-  $("card-see").hidden = !deeds.length;
-  $("card-see").href = "?" + new URLSearchParams({ part: "see", see: story.shape.kind,
-    sm: story.bits, sk: story.probes, do: write(deeds) });
-  if (cards[card].sliders) return drawFilled(scene);
-  const view = story.look(deeds, shown), { last } = stepsOf(view);
-  step = Math.min(step, last);
-  $("card-board").classList.toggle("ended", shown === deeds.length - 1 && step === last);
-  const count = view.after.filter(Boolean).length;
-  board.draw(story, view, step, t("see.bits", { x: count, y: story.bits }));
-  caption($("card-say"), story, view, step);
+  if (!scene || scenes[at].figure === "flow") return;
+  const { story, words } = scene, typed = $("tell").value;
+  const deeds = typed ? [...scene.deeds, ask(typed)] : scene.deeds, now = typed ? deeds.length - 1 : shown;
+  const seen = story.look(deeds, now), idle = scene.idle && !typed;
+  const view = idle ? { ...seen, now: undefined, before: seen.after } : seen, steps = stepsOf(view);
+  if (!typed) step = Math.min(step, steps.last);
+  const final = typed ? steps.last : step, cells = view.after.filter(Boolean).length;
+  board.draw(story, view, final, t("see.bits", { x: cells, y: story.bits }), { hues: huesOf(story, [...view.wordsAfter.keys()]) });
+  const verdict = view.now && final >= steps.last ? verdictOf(view) : "";
+  $("stage-verdict").dataset.verdict = verdict;
+  if (verdict) $("stage-verdict").className = "v-" + verdict;
+  else $("stage-verdict").removeAttribute("class");
+  say($("stage-verdict"), t("word." + (verdict ? verdicts[verdict] ?? "added" : "idle")));
+  if (idle) {
+    $("stage-say").dataset.verdict = "";
+    const rate = rateOf(story.bits, story.probes, words.length);
+    say($("stage-say"), scenes[at].curve ? t("learn.filled", { n: words.length, x: cells, y: story.bits, k: story.probes, z: rateText(words.length ? view.rate : 0),
+      p: rateText(rate), b: best() }) : t("learn.start", { x: cells, y: story.bits, n: words.length }));
+  } else caption($("stage-say"), story, view, final);
+  drawChips(words, view);
+  $("step-back").disabled = idle || !!typed || (shown === 0 && step === 0);
+  $("step-next").disabled = idle || !!typed || (shown === deeds.length - 1 && step >= steps.last);
+  $("tell-add").disabled = !typed || words.includes(typed) || own.added.length >= MOST_ADDED;
+  $("tell-undo").disabled = !past.length;
+  $("to-see").href = "?" + new URLSearchParams({ part: "see", see: story.shape.kind, sm: story.bits, sk: story.probes, do: write(deeds) });
+  showHandles(document, numbers);
+}
+
+// Whose a cell is, as numbers of colours.
+function huesOf(story, words) {
+  if (story.form !== "bits" || story.counts) return null;
+  const owners = new Map();
+  for (const word of words)
+    for (const bit of new Set(story.bitsOf(word))) owners.set(bit, [...owners.get(bit) ?? [], scene.words.indexOf(word)]);
+  return (at) => (owners.get(at) ?? []).filter((i) => i >= 0 && i < HUES);
+}
+
+function drawChips(words, view) {
+  $("chips").replaceChildren(...words.slice(0, HUES).map((word, i) => make("button", { type: "button", "data-word": word,
+    class: `chip c${i}` + (view.lost.has(word) ? " lost" : "") }, quoted(word))),
+  words.length > HUES ? make("span", { class: "note" }, t("chips.more", { x: words.length - HUES })) : "");
+}
+
+// The rate over n or over k, with a dot where the handles are.
+function drawCurve(over) {
+  const xs = over === "fill" ? range(0, MOST_WORDS) : range(1, 16), n = count(), k = probes(), m = bits();
+  const rate = (x) => (over === "fill" ? rateOf(m, k, x) : rateOf(m, x, n)), here = over === "fill" ? n : k;
+  drawChart($("stage-curve"), {
+    xs, height: $("stage-curve").clientWidth < 420 ? 148 : 170, lines: [{ values: xs.map(rate), color: 0 },
+      { values: xs.map((x) => (x === here ? rate(x) : null)), color: 3, points: true }],
+    x: { label: over === "fill" ? t("axis.keys") + " n" : t("axis.probes"), text: "number", range: [0, xs.at(-1)] },
+    y: { label: t("axis.rate") + " p", text: "rate", range: [0, over === "fill" ? 1 : Math.max(0.05, Math.min(1, 1.05 * Math.max(...xs.map(rate))))] },
+    marks: over === "fill" ? [] : [{ x: best(), label: `k = ${best()}` }],
+    summary: t(over === "fill" ? "curve.fill" : "curve.k", { x: rateText(rate(here)), y: here, z: best() }),
+  });
 }

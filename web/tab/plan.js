@@ -4,10 +4,10 @@
 import { $, data, make, quoted, say, svg } from "../dom.js";
 import { countFrom, countText, general, isBinary, rateFrom, rateText, shortText, sizeFrom,
   sizeText, timeFrom, timeText } from "../number.js";
-import { get, set } from "../state.js";
-import { t } from "../text/text.js";
+import { get, set, turn } from "../state.js";
+import { knownAs, t } from "../text/text.js";
 import { Charts } from "./plan_charts.js";
-import { commands, elsewhere } from "./plan_code.js";
+import { bindings, commands, elsewhere, installs } from "./plan_code.js";
 
 const MOST_KEYS = 2 ** 40, MOST_MEMORY = 2 ** 41, MOST_KEY_BYTES = 1000000, MOST_PROBES = 64;
 
@@ -32,6 +32,9 @@ const presets = {
   spam: { keys: "5M", rate: "1 in 100 000" },
   stream: { keys: "100M", rate: "0.01%" },
 };
+
+// Does the address ask for a plan?
+export const given = () => ["n", "p", "m", "k", "kind"].some((name) => get(name));
 
 export function start() {
   const given = Object.keys(goal).filter((id) => get(names[id]));
@@ -59,7 +62,8 @@ export function start() {
   };
   for (const id of ["plan-form", "store-form"])
     $(id).onsubmit = (event) => event.preventDefault();
-  $("growth").ontoggle = $("elsewhere").ontoggle = () => update();
+  $("growth").ontoggle = () => update();
+  $("code-tabs").onclick = $("code-tabs").onkeydown = turnTab;
   $("presets").onclick = (event) => {
     const chip = event.target.closest("[data-preset]");
     if (chip) apply(presets[chip.dataset.preset]);
@@ -67,6 +71,7 @@ export function start() {
 }
 
 function apply(preset) {
+  turn();
   solved = "memory";
   order = ["memory", "rate", "keys"];
   fixed = false;
@@ -79,11 +84,15 @@ function apply(preset) {
 
 // From now on this field is computed, from what the others have; the one that was
 // computed so far is given, not as it was rounded.
-function solve(id) {
+function give(id) {
   if (id !== solved && solved !== "probes" && last) $(solved).value = {
     keys: String(last.keys), memory: `${last.bytes} ${t("bytes")}`,
     rate: `${general(100 * last.rate * (1 + 1e-6), 6)}%`,
   }[solved];
+}
+
+function solve(id) {
+  give(id);
   solved = id;
   fixed &&= id !== "probes";
   store();
@@ -98,12 +107,19 @@ function edited(id) {
     fixed = probesText !== "";
     if (solved === id) solved = order[0];
   }
-  if (id in goal) {
+  if (id in goal && !$(id).value.trim()) solved = emptied(id);
+  else if (id in goal) {
     order = [...order.filter((other) => other !== id), id];
     if (id === solved) solved = order[0];
   }
   store();
   update();
+}
+
+// A field that is emptied is to be computed; the one that was is given from now on.
+function emptied(id) {
+  give(id);
+  return id;
 }
 
 function store() {
@@ -390,6 +406,8 @@ function useOf(p, possible) {
   return t("use.block", { x: calyx.leastBits(p.kind) });
 }
 
+const leastOf = (plans) => plans.reduce((a, b) => (a && bytesEach(a) <= bytesEach(b) ? a : b), null);
+
 function showKinds(plans, chosen, best, others, keyBytes) {
   const solvesKeys = solved === "keys";
   $("kinds").dataset.solves = solved;
@@ -404,7 +422,7 @@ function showKinds(plans, chosen, best, others, keyBytes) {
       document.querySelector(`#kinds input[value="${kind}"]`).focus();
     };
     const card = make("label", { class: "kind" + (p === chosen ? " chosen" : "") + (p.whyNot ? " off" : ""),
-      "data-kind": p.kind }, make("span", { class: "kind-head" }, radio, make("b", {}, p.kind),
+      "data-kind": p.kind }, make("span", { class: "kind-head" }, radio, make("b", {}, p.kind), make("small", {}, knownAs("known." + p.kind)),
       p === best ? make("small", { class: "badge" }, t("kind.best")) : ""));
     if (p.whyNot) {
       card.append(make("span", { class: "why" }, notSo(p)));
@@ -422,7 +440,9 @@ function showKinds(plans, chosen, best, others, keyBytes) {
       make("small", { "data-can": can.join(" ") }, shown.map((each) => t("can." + each)).join(t("comma"))));
     return card;
   });
+  const first = new Set([chosen, best, leastOf(possible), leastOf(possible.filter((p) => calyx.can(p.kind, "remove")))]);
   $("kind-cards").replaceChildren(...cards, ...others.map((e) => exactCard(e, solvesKeys, keyBytes)));
+  plans.forEach((p, i) => cards[i].classList.toggle("more", !first.has(p)));
 }
 
 function exact(want, keyBytes) {
@@ -488,17 +508,36 @@ function showFormulas(want, chosen) {
 
 // ---- Code ----
 
+let language = "build"; // of the code that is shown
+
 function showCode(want, p) {
-  const code = commands(calyx, solved === "probes" ? { ...want, rate: 0, probes: p.free ? p.probes : 0 } : want, p);
-  say($("run-build"), code.build);
-  say($("run-reserve"), code.reserve);
-  $("run-server").hidden = !code.reserve;
-  say($("run-c"), code.c);
-  if (!$("elsewhere").open) return;
+  const code = { ...commands(calyx, solved === "probes" ? { ...want, rate: 0, probes: p.free ? p.probes : 0 } : want, p), ...bindings(calyx, p) };
+  $("code-reserve").hidden = !code.reserve;
+  if (language === "reserve" && !code.reserve) language = "build";
+  for (const tab of $("code-tabs").children) {
+    const is = tab.dataset.code === language;
+    tab.setAttribute("aria-selected", is);
+    tab.tabIndex = is ? 0 : -1;
+    $("box-" + tab.dataset.code).hidden = !is;
+  }
+  for (const [name, text] of Object.entries(code)) say($("run-" + name), text);
+  $("code").setAttribute("aria-labelledby", "code-" + language);
+  $("run-get-box").hidden = !installs[language];
+  say($("run-get"), installs[language] ?? "");
   $("elsewhere-list").replaceChildren(...elsewhere(p, want.rate || p.rate).flatMap(([name, line], i) => [
     make("dt", {}, name), make("dd", {}, make("code", { id: "elsewhere-" + i }, line),
       make("button", { type: "button", class: "copy", "data-copy": "elsewhere-" + i,
         "aria-label": t("copy.of", { x: name }) }))]));
+}
+
+function turnTab(event) {
+  const tabs = [...$("code-tabs").children].filter((tab) => !tab.hidden), by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+  const tab = event.type === "click" ? event.target.closest("[data-code]")
+    : by && tabs.at((tabs.indexOf(event.target) + by) % tabs.length);
+  if (!tab) return;
+  language = tab.dataset.code;
+  update();
+  tab.focus();
 }
 
 // ---- In front of a store ----

@@ -32,6 +32,46 @@ calyx_free(f);`,
   };
 }
 
+// The same filter by our bindings.
+export function bindings(calyx, p) {
+  const { kind, keys } = p, rate = general(p.fpr), adds = calyx.can(kind, "add");
+  return {
+    python: adds ? `from calyx import Filter
+seen = Filter(${keys}, ${rate}, kind="${kind}")
+seen.add("rose")
+"rose" in seen   # True, always` : `from calyx import Builder
+b = Builder(p=${rate}, kind="${kind}")
+b.add("rose")   # all keys
+seen = b.finish()
+"rose" in seen  # True, always`,
+    go: adds ? `seen, err := calyx.NewWith(calyx.Options{Kind: "${kind}", Capacity: ${keys}, Rate: ${rate}})
+if err != nil { log.Fatal(err) }
+seen.AddString("rose")
+seen.ExistsString("rose") // true, always` : `b, err := calyx.NewBuilder(calyx.BuilderOptions{Options: calyx.Options{Kind: "${kind}", Rate: ${rate}}})
+if err != nil { log.Fatal(err) }
+b.AddStrings("rose") // all keys
+seen, err := b.Finish()`,
+    node: adds ? `import { Filter } from "calyx";
+const seen = new Filter(${keys}, ${rate}, { kind: "${kind}" });
+seen.add("rose");
+seen.has("rose"); // true, always` : `import { Builder } from "calyx";
+const b = new Builder(${rate}, { kind: "${kind}" });
+b.add("rose"); // all keys
+const seen = b.finish();`,
+    sql: `.load build/calyx_sqlite
+SELECT writefile('seen.calyx', calyx_build(id, ${rate}, '${kind}')) FROM ids;
+SELECT calyx_has('seen.calyx', 'rose');`,
+  };
+}
+
+// How each is to be had, in the folder of Calyx.
+export const installs = {
+  build: "make && sudo make install", reserve: "make && redis-server --loadmodule $PWD/build/calyx.so",
+  c: "make && sudo make install && cc x.c $(pkg-config --cflags --libs calyx)", python: "pip install ./python",
+  go: "sudo make install && go mod edit -require=calyx@v0.0.0 -replace=calyx=$PWD/go",
+  node: "make npm && npm install ./build/npm/calyx-*.tgz", sql: "make",
+};
+
 // The same number of keys and rate; where a library wants m and k, Bloom's.
 export function elsewhere({ keys }, rate) {
   const p = general(rate), bits = Math.ceil(keys * -Math.log(rate) / Math.LN2 ** 2);

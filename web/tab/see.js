@@ -1,16 +1,18 @@
 // See: a small filter, drawn bit by bit, that plays what is done to it.
+import { BY_HAND, MOST_BITS, byHand, withPositions } from "../by_hand.js";
 import { Board, hex } from "../board.js";
 import { caption, changeOf, ownersOf } from "../caption.js";
-import { $, download, make, quoted, say, still } from "../dom.js";
+import { $, download, make, quoted, say } from "../dom.js";
 import { general, rateText } from "../number.js";
-import { LONGEST as LONGEST_LINK, get, set } from "../state.js";
+import { LONGEST as LONGEST_LINK, get, link, set, turn } from "../state.js";
 import { ADD, ALLOW, ASK, LONGEST, MANY, MOST_DEEDS, REMOVE, Story, parse, probesOf, sizesOf,
   spokenWord, stepsOf, sumOf, write } from "../story.js";
 import { t } from "../text/text.js";
 
-const SIZES = [64, 128, 256, 512, 1024, 2048], LARGEST = 1024, PROBES = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16];
+const SIZES = [8, 16, 32, 64, 128, 256, 512, 1024, 2048], LARGEST = 1024, PROBES = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16];
 const USUAL = { bits: 256, probes: 4 };
-const PACE = 600; // ms a step
+const USUAL_BY_HAND = "+x→0.4.7,+y→1.4.6,?z→0.1.4"; // a false positive of two words
+const READ = 60, LEAST = 600; // ms a letter of what is said, and a step
 const FILL = 20; // words that are added at once
 const EQUATIONS = 24; // words at first, in a filter of equations
 
@@ -21,7 +23,6 @@ let shown = 0; // which of them is shown, and up to which of its steps
 let step = 0;
 let busy = false, timer = 0;
 let looked = ""; // a word whose bits are shown, because it was clicked
-let fresh = true; // nobody has seen it yet
 
 export function start() {
   board ??= new Board($("bits"));
@@ -39,6 +40,7 @@ export function start() {
   $("see-find").onclick = find;
   $("see-fill").onclick = fill;
   $("see-clear").onclick = () => {
+    turn(); // Back brings the words again
     deeds = [];
     finish();
   };
@@ -72,25 +74,42 @@ export function start() {
 
 export function ready(library) {
   calyx = library;
-  $("see-kind").replaceChildren(...calyx.kinds.map((name) => make("option", {}, name)));
+  $("see-kind").replaceChildren(...calyx.kinds.map((name) => make("option", {}, name)),
+    make("option", { value: BY_HAND, "data-t": "see.hand" }, t("see.hand")));
   restore();
 }
 
 // From the address: what is there is checked, as anybody can write it.
 function restore() {
-  kind = calyx.kinds.includes(get("see")) ? get("see") : calyx.textbook();
+  kind = [...calyx.kinds, BY_HAND].includes(get("see")) ? get("see") : calyx.textbook();
   shape(Number(get("sm")), Number(get("sk")));
+  const wanted = [["m", get("sm"), bits], ["k", isByHand() ? "" : get("sk"), probes]].find(([, asked, is]) => asked && Number(asked) !== is);
+  say($("see-error"), wanted ? t("see.changed", { z: wanted[0], x: quoted(wanted[1]), y: wanted[2] }) : "");
   deeds = get("do") ? parse(get("do")) : usual();
+  if (isByHand()) deeds = deeds.flatMap(({ deed, word }) => ({ deed, word: withPositions(word, bits) })).filter(({ word }) => word);
   shown = deeds.length - 1;
   step = Infinity;
   update();
 }
 
+const isByHand = () => kind === BY_HAND;
+
+function shapeByHand(wanted) {
+  bits = Number.isInteger(wanted) && wanted > 0 && wanted <= MOST_BITS ? wanted : SIZES[0];
+  probes = 0;
+  story?.free();
+  story = new Story(byHand, { kind, bits, probes });
+  story.given = true;
+  showShape([...new Set([...SIZES.filter((each) => each <= MOST_BITS), bits])].sort((a, b) => a - b), []);
+}
+
 // The nearest shape that this kind can have.
 function shape(wantedBits, wantedProbes) {
+  if (isByHand()) return shapeByHand(wantedBits);
   const near = (all, wanted) => all.reduce((a, b) =>
     (Math.abs(b - wanted) < Math.abs(a - wanted) ? b : a), all[0]);
-  let sizes = sizesOf(calyx, kind, SIZES);
+  const asked = Number.isInteger(wantedBits) && wantedBits > 0 && wantedBits <= SIZES.at(-1) ? [wantedBits] : [];
+  let sizes = sizesOf(calyx, kind, [...new Set([...SIZES, ...asked])].sort((a, b) => a - b));
   if (sizes.length > 1) sizes = sizes.filter((each) => each <= LARGEST); // unless there is no other
   const least = Math.min(2 * calyx.leastBits(kind), LARGEST);
   bits = !sizes.length || sizes.includes(wantedBits) ? wantedBits
@@ -104,8 +123,14 @@ function shape(wantedBits, wantedProbes) {
     story.free();
     story = new Story(calyx, { kind, bits, probes });
   }
+  showShape(sizes, story.form === "codes" ? [] : all);
+}
+
+function showShape(sizes, all) {
   $("see-size").closest("label").hidden = !sizes.length;
-  $("see-probes").closest("label").hidden = !all.length || story.form === "codes";
+  $("see-probes").closest("label").hidden = !all.length;
+  for (const id of ["see-find", "see-fill", "see-save"]) $(id).hidden = isByHand();
+  $("word").placeholder = t(isByHand() ? "see.hand.hint" : "see.word.hint");
   const options = (list) => list.map((n) => make("option", {}, String(n)));
   $("see-size").replaceChildren(...options(sizes));
   $("see-probes").replaceChildren(...options(all));
@@ -117,6 +142,7 @@ function shape(wantedBits, wantedProbes) {
 // Five flowers. Where bits are counted, two of them share one; equations need
 // more, or most bits are 0.
 function usual() {
+  if (isByHand()) return parse(USUAL_BY_HAND);
   const flowers = t("flowers").split(" "), last = story.form === "sums" ? EQUATIONS : 5;
   const words = story.counts ? sharing(flowers) : flowers.slice(0, last);
   return [...words.map((word) => ({ deed: ADD, word })), { deed: ASK, word: flowers[last] }];
@@ -130,7 +156,11 @@ function sharing(words) {
   return words.slice(0, 5);
 }
 
+export const embedCode = () => `<iframe src="${link({ part: "see", embed: "1", theme: "" }).replaceAll("&", "&amp;")}" ` +
+  `title="${t("title.see")}" style="width:100%;height:420px;border:0" loading="lazy"></iframe>`;
+
 function reshape() {
+  say($("see-error"), "");
   const isUsual = write(deeds) === write(usual());
   kind = $("see-kind").value;
   shape(Number($("see-size").value), Number($("see-probes").value));
@@ -156,8 +186,9 @@ function finish() {
   update();
 }
 
-function act(deed, text = $("word").value) {
-  const bad = !text ? t("see.none") : text.length > LONGEST ? t("see.long")
+function act(deed, typed = $("word").value) {
+  const text = isByHand() ? withPositions(typed, bits) : typed;
+  const bad = isByHand() && typed && !text ? t("see.hand.bad", { m: bits - 1 }) : !text ? t("see.none") : text.length > LONGEST ? t("see.long")
     : isFull() ? t("see.full") : "";
   say($("see-error"), bad);
   if (bad || !calyx) return;
@@ -165,9 +196,6 @@ function act(deed, text = $("word").value) {
   finish();
   if (deed === ADD || deed === ALLOW) $("word").value = "";
   $("word").focus({ preventScroll: true });
-  if (still()) return;
-  step = 0;
-  play();
 }
 
 // A link holds no more.
@@ -179,7 +207,14 @@ function play() {
   pause();
   const end = stepsOf(story.look(deeds, shown)).last;
   if (step >= end && shown === deeds.length - 1) step = 0;
-  timer = setInterval(() => {
+  timer = -1; // a step follows
+  update();
+  wait();
+}
+
+// Each caption stays for as long as one reads it.
+function wait() {
+  timer = setTimeout(() => {
     if ($("see").hidden) return pause();
     const { last } = stepsOf(story.look(deeds, shown));
     if (step >= last) {
@@ -188,12 +223,12 @@ function play() {
       step = 0;
     } else step++;
     update();
-  }, PACE);
-  update();
+    wait();
+  }, Math.max(LEAST, READ * $("see-say").textContent.length));
 }
 
 function pause() {
-  clearInterval(timer);
+  clearTimeout(timer);
   timer = 0;
 }
 
@@ -251,17 +286,10 @@ function fill() {
 
 export function update() {
   if (!story || $("see").hidden) return; // it will be shown
-  if (fresh) {
-    fresh = false;
-    if (!still() && deeds.length) {
-      step = 0; // play the last deed, once
-      return play();
-    }
-  }
   $("bits").dataset.form = story.form;
   $("see-many").hidden = !story.counts;
   say($("see-remove"), t(story.removes ? "see.remove" : "see.force"));
-  say($("see-about"), t("see.about." + (story.form !== "bits" ? story.form : story.counts ? "count" : story.open ? "open"
+  say($("see-about"), t("see.about." + (story.given ? "hand" : story.form !== "bits" ? story.form : story.counts ? "count" : story.open ? "open"
     : "block"), { x: story.bits / story.block, y: story.block, k: story.probes,
     z: t(story.removes ? "see.about.remove" : "see.about.once") }));
   const view = story.look(deeds, shown), steps = stepsOf(view);
@@ -302,8 +330,8 @@ function drawGauge(count, all, rate) {
     make("b", {}, t("see.of", { x: count, y: all })), ` = ${rateText(fill)}`,
     make("meter", { min: 0, max: 1, low: 0.55, high: 0.75, optimum: 0.2, value: fill,
       "aria-label": t(named("see.filled")) }));
-  const parts = [make("b", {}, count ? rateText(rate) : "0 %")];
-  if (count && story.form === "bits" && story.open)
+  const parts = [make("b", {}, story.given ? "–" : count ? rateText(rate) : "0 %")];
+  if (!story.given && count && story.form === "bits" && story.open)
     parts.push(" ≈ ", general(fill, 2), make("sup", {}, String(story.probes)), ` ${t("see.power")}`);
   if (story.form === "sums")
     parts.push(" = ½", make("sup", {}, String(story.probes)), ` ${t("see.power.sums", { x: story.probes })}`);

@@ -15,6 +15,10 @@ for (const element of document.querySelectorAll("[data-ta]")) {
   english[key] ??= element.getAttribute(name);
 }
 
+// Passages are markup of ours, with handles and formulas inside: never what was typed.
+for (const element of document.querySelectorAll("[data-r]"))
+  english[element.dataset.r] ??= element.innerHTML;
+
 export let language = "en";
 let words = null;
 
@@ -35,6 +39,9 @@ export function t(key, values = {}) {
     .replaceAll(" %", "\u00a0%").replace(/(\d) (?=\d{3})/g, "$1\u202f");
 }
 
+// A text that there may not be.
+export const knownAs = (key) => (key in words ? t(key) : "");
+
 // Keys that one language has and the other lacks.
 export async function missing() {
   const [en, zh] = [await texts.en(), await texts.zh()];
@@ -48,6 +55,8 @@ export function translate() {
   document.documentElement.lang = language === "zh" ? "zh-Hans" : "en";
   for (const element of document.querySelectorAll("[data-t]"))
     element.textContent = t(element.dataset.t);
+  for (const element of document.querySelectorAll("[data-r]"))
+    element.innerHTML = words[element.dataset.r];
   for (const element of document.querySelectorAll("[data-ta]")) {
     const [name, key] = attributeOf(element);
     element.setAttribute(name, t(key));
