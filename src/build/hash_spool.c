@@ -153,8 +153,7 @@ static calyx_status enlarge_buffer(struct hash_spool *s, calyx_error *why) {
 /* Where there are no files, as in WebAssembly, all hashes stay in memory. */
 static calyx_status double_buffer(struct hash_spool *s, calyx_error *why) {
     const size_t most = s->most;
-    if (most > SIZE_MAX / (2 * sizeof *s->hashes))
-        return no_memory(why, most);
+    if (most > SIZE_MAX / (2 * sizeof *s->hashes)) return no_memory(why, most);
     s->most = 2 * most;
     const calyx_status status = enlarge_buffer(s, why);
     if (status != CALYX_OK) s->most = most;

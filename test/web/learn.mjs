@@ -1,4 +1,4 @@
-// Learn: one filter that passages change and that the reader changes. What is told is
+// Learn: one filter that passages change and that the reader changes. What is said is
 // compared with the bits that are drawn, and those with the library.
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -36,32 +36,32 @@ for (const lang of ["en", "zh"])
 
 // A caption that names a bit and its value, and the cell.
 async function compare(page) {
-  const text = await said(page), told = text.match(/: bit (\d+) (?:goes from \d to (\d)|is (\d))/) ??
+  const text = await said(page), named = text.match(/: bit (\d+) (?:goes from \d to (\d)|is (\d))/) ??
     text.match(/：第 (\d+) 位(?:由 \d 变为 (\d)|(?:已经)?是 (\d))/);
-  if (!told) return;
-  const cell = page.locator(`#stage-board [data-bit="${told[1]}"]`), value = told[2] ?? told[3];
+  if (!named) return;
+  const cell = page.locator(`#stage-board [data-bit="${named[1]}"]`), value = named[2] ?? named[3];
   const shown = await cell.evaluate((e) => e.textContent || (e.classList.contains("set") ? "1" : "0"));
   assert.equal(shown, value, text);
 }
 
 test("typing looks a word up at each letter, Enter adds it, undo takes it back", async () => {
   const page = await open(), set = () => page.locator("#stage-board .bit.set").count(), before = await set();
-  await page.fill("#tell", "rose");
+  await page.fill("#entry", "rose");
   assert.equal(await verdict(page), "maybe");
   assert.equal(await page.textContent("#stage-verdict"), "maybe");
-  await page.fill("#tell", "rosebud");
+  await page.fill("#entry", "rosebud");
   assert.equal(await verdict(page), "no");
   assert.equal(await page.locator("#stage-board .bit.zero").count(), 1);
   assert.equal(await set(), before);
-  await page.press("#tell", "Enter");
+  await page.press("#entry", "Enter");
   await page.waitForSelector('#chips [data-word="rosebud"]');
   assert.ok(await set() > before && await set() <= before + 3);
   await page.waitForURL(/fw=rosebud/);
-  await page.fill("#tell", "rosebud");
+  await page.fill("#entry", "rosebud");
   assert.equal(await verdict(page), "maybe");
-  assert.ok(await page.isDisabled("#tell-add")); // it is there
-  await page.fill("#tell", "");
-  await page.press("#tell", "Control+z");
+  assert.ok(await page.isDisabled("#entry-add")); // it is there
+  await page.fill("#entry", "");
+  await page.press("#entry", "Control+z");
   await page.waitForFunction(() => !document.querySelector('#chips [data-word="rosebud"]'));
   assert.equal(await set(), before);
   await close(page);
@@ -72,7 +72,7 @@ test("a cell has the colours of the words that set it", async () => {
   await now(page, "false-positive");
   await page.waitForSelector('#stage-verdict[data-verdict="false"]');
   for (const word of await page.locator("#chips .chip").evaluateAll((all) => all.map((e) => [e.dataset.word, e.className.match(/c(\d)/)[1]]))) {
-    await page.fill("#tell", word[0]);
+    await page.fill("#entry", word[0]);
     const cells = await page.locator("#stage-board .bit.probe").evaluateAll((all) => all.map((e) => e.style.background));
     assert.ok(cells.length > 0 && cells.every((colour) => colour.includes(`--w${word[1]}`)), `${word}: ${cells}`);
   }
@@ -133,8 +133,8 @@ test("the best k is the lowest place of the curve beside the grid", async () => 
   }
   rates.shift();
   const least = rates.indexOf(Math.min(...rates)) + 2;
-  const [, told] = (await page.textContent("#stage-curve .mark-label")).match(/k = (\d+)/);
-  assert.ok(Math.abs(Number(told) - least) <= 1, `${told}, ${least}: ${rates}`);
+  const [, named] = (await page.textContent("#stage-curve .mark-label")).match(/k = (\d+)/);
+  assert.ok(Math.abs(Number(named) - least) <= 1, `${named}, ${least}: ${rates}`);
   await close(page);
 });
 
@@ -143,7 +143,7 @@ test("a textbook lookup reads seven lines, a blocked one reads one", async () =>
   await now(page, "cache-lines");
   const read = () => page.locator("#stage-lines .memories").evaluateAll((all) => all.map((e) => e.querySelectorAll(".read").length));
   for (const word of ["rose", "a", "water", "梅花"]) {
-    await page.fill("#tell", word);
+    await page.fill("#entry", word);
     const [many, one] = await read();
     assert.ok(many > 4 && many <= 7 && one === 1, `${word}: ${many}, ${one}`);
     assert.match(await page.textContent("#stage-lines"), new RegExp(`${many} × 80 ns = ${80 * many} ns`));
@@ -177,7 +177,7 @@ test("a table of codes doubles, and still finds every word", async () => {
   await page.click("#double");
   await page.waitForFunction((n) => document.querySelectorAll("#stage-board .block").length === 2 * n, before);
   for (const word of await page.locator("#chips .chip").allTextContents()) {
-    await page.fill("#tell", word);
+    await page.fill("#entry", word);
     assert.equal(await verdict(page), "maybe", word);
   }
   await close(page);

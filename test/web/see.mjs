@@ -76,23 +76,23 @@ test("the bits of a word are those of doc/FORMAT.md, also where two probes meet"
   await close(page);
 });
 
-test("what is told of each step is what the library does at it, also where hashes or words meet", async () => {
+test("what is said of each step is what the library does at it, also where hashes or words meet", async () => {
   const deeds = "rose iris tulip violet lily poppy daisy aster lotus peony".split(" ").map((each) => "%2B" + each).join();
   const page = await open(`?part=see&see=flat&sm=64&sk=8&do=${deeds},%3Frose,%3Fanise`);
   const seen = new Set();
   while (await page.isEnabled("#see-back")) {
     await page.click("#see-back");
-    const told = (await page.textContent("#see-say")).match(/: bit (\d+) (?:goes from (\d) to (\d)|is (\d)( already)?(: two hashes)?)/);
-    if (!told) continue;
-    const [, bit, from, to, is, already, twice] = told;
+    const named = (await page.textContent("#see-say")).match(/: bit (\d+) (?:goes from (\d) to (\d)|is (\d)( already)?(: two hashes)?)/);
+    if (!named) continue;
+    const [, bit, from, to, is, already, twice] = named;
     const at = page.locator(`#bits [data-bit="${bit}"]`), set = async () => /\bset\b/.test(await at.getAttribute("class"));
     assert.equal(await set(), (to ?? is) === "1");
     await page.click("#see-back"); // and the step before
     const step = await page.textContent("#see-where");
-    assert.equal(await set(), (from ?? is) === "1", `${told[0]}, ${step}`);
+    assert.equal(await set(), (from ?? is) === "1", `${named[0]}, ${step}`);
     await page.click("#see-next");
     const rows = (await probes(page)).filter((row) => row[1] === bit);
-    assert.equal(!!twice, rows.length > 1 && rows.findLastIndex((row) => row[2] !== "0 → 1") >= 0 && !from && !!already && /two/.test(told[0]));
+    assert.equal(!!twice, rows.length > 1 && rows.findLastIndex((row) => row[2] !== "0 → 1") >= 0 && !from && !!already && /two/.test(named[0]));
     seen.add(from ? "change" : twice ? "twice" : already ? "already" : "is");
   }
   assert.deepEqual([...seen].sort(), ["already", "change", "is", "twice"]);

@@ -1,6 +1,6 @@
 // Learn: one filter, one scroll. The figure stays while passages go by; each shows the
 // same filter in another state, which the reader can change: type a word, add it, drag n,
-// m, k and p. All that is told of bits and rates comes from the library.
+// m, k and p. All that is said of bits and rates comes from the library.
 import { Board } from "../board.js";
 import { caption } from "../caption.js";
 import { draw as drawChart } from "../chart.js";
@@ -60,18 +60,18 @@ export function start() {
   own = { m: number("fm", numbers.m.values), k: number("fk", numbers.k.values), n: number("fn", numbers.n.values),
     added: get("fw") ? get("fw").split(",").slice(0, MOST_ADDED).map(decode).filter((word) => word && word.length <= LONGEST) : [] };
   scene = null;
-  $("tell-form").onsubmit = (event) => {
+  $("entry-form").onsubmit = (event) => {
     event.preventDefault();
     addWord();
   };
-  $("tell").oninput = update;
-  $("tell").onkeydown = (event) => {
-    if (event.key === "z" && (event.ctrlKey || event.metaKey) && !$("tell").value && past.length) {
+  $("entry").oninput = update;
+  $("entry").onkeydown = (event) => {
+    if (event.key === "z" && (event.ctrlKey || event.metaKey) && !$("entry").value && past.length) {
       event.preventDefault();
       undo();
     }
   };
-  $("tell-undo").onclick = undo;
+  $("entry-undo").onclick = undo;
   $("step-back").onclick = () => move(-1);
   $("step-next").onclick = () => move(1);
   $("double").onclick = () => {
@@ -82,7 +82,7 @@ export function start() {
   $("chips").onclick = (event) => {
     const chip = event.target.closest("[data-word]");
     if (!chip) return;
-    $("tell").value = chip.dataset.word;
+    $("entry").value = chip.dataset.word;
     update();
   };
   watch();
@@ -103,7 +103,7 @@ export function ready(library) {
   update();
   const wide = matchMedia("(hover: hover) and (min-width: 861px)").matches;
   if (wide && at === "start" && !$("learn").hidden && !document.documentElement.classList.contains("embed"))
-    $("tell").focus({ preventScroll: true });
+    $("entry").focus({ preventScroll: true });
 }
 
 // ---- Passages ----
@@ -125,7 +125,7 @@ function read(name) {
   at = name;
   set("at", name === "start" ? "" : name);
   scene = null;
-  $("tell").value = "";
+  $("entry").value = "";
   update();
 }
 
@@ -165,11 +165,11 @@ function undo() {
 }
 
 function addWord() {
-  const word = $("tell").value;
+  const word = $("entry").value;
   if (!word || word.length > LONGEST || own.added.length >= MOST_ADDED || scene?.words.includes(word)) return;
-  $("tell").value = "";
+  $("entry").value = "";
   change({ added: [...own.added, word], n: own.n && Math.min(MOST_WORDS, own.n + 1) });
-  $("tell").focus({ preventScroll: true });
+  $("entry").focus({ preventScroll: true });
 }
 
 const bits = () => own.m || BITS;
@@ -269,7 +269,7 @@ export async function update() {
 }
 
 function drawFigure(figure) {
-  if (figure === "lines") lines.draw($("tell").value || scene.words[0]);
+  if (figure === "lines") lines.draw($("entry").value || scene.words[0]);
   else equations.draw(scene.words.slice(0, 3).map((word) => ({ word, hash: hashOf(word) })));
 }
 
@@ -285,7 +285,7 @@ const verdicts = { maybe: "maybe", false: "false", lost: "lost", no: "no", liste
 
 function draw() {
   if (!scene || scenes[at].figure === "flow") return;
-  const { story, words } = scene, typed = $("tell").value;
+  const { story, words } = scene, typed = $("entry").value;
   const deeds = typed ? [...scene.deeds, ask(typed)] : scene.deeds, now = typed ? deeds.length - 1 : shown;
   const seen = story.look(deeds, now), idle = scene.idle && !typed;
   const view = idle ? { ...seen, now: undefined, before: seen.after } : seen, steps = stepsOf(view);
@@ -306,8 +306,8 @@ function draw() {
   drawChips(words, view);
   $("step-back").disabled = idle || !!typed || (shown === 0 && step === 0);
   $("step-next").disabled = idle || !!typed || (shown === deeds.length - 1 && step >= steps.last);
-  $("tell-add").disabled = !typed || words.includes(typed) || own.added.length >= MOST_ADDED;
-  $("tell-undo").disabled = !past.length;
+  $("entry-add").disabled = !typed || words.includes(typed) || own.added.length >= MOST_ADDED;
+  $("entry-undo").disabled = !past.length;
   $("to-see").href = "?" + new URLSearchParams({ part: "see", see: story.shape.kind, sm: story.bits, sk: story.probes, do: write(deeds) });
   showHandles(document, numbers);
 }

@@ -273,7 +273,7 @@ function showAnswer(want, p, best, first, keyBytes) {
     (p.range ? rangeText(p) : want.keys ? t("answer.table", { x: general(table.bytes / p.bytes, 2) }) : ""));
 }
 
-// What a lookup does: hash functions, equations, or a code of so many bits; and the
+// What a lookup does: hash functions, equations, or a code of some width; and the
 // memory that it reads.
 function costOf(p) {
   const form = formOf(p.kind), lines = linesOf(p);

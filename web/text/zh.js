@@ -144,7 +144,7 @@ export const zh = {
   "learn.start": "这个过滤器里有 {n} 个词，{y} 位中有 {x} 位是 1。在上面输入一个词试试，按回车添加。",
   "learn.filled": "{n} 个词把 {y} 位中的 {x} 位置 1。不存在的词通过的概率，在这里是 ({x}/{y}) 的 {k} 次方，即 {z}；对所有这样的过滤器平均是 {p}。k 取 {b} 最好。",
   "word.idle": "没有，还是可能有？", "contents": "目录", "word.maybe": "可能有", "word.false": "可能有，错了", "word.lost": "没有，错了", "word.no": "没有", "word.added": "已添加", "word.removed": "已删除", "word.listed": "列入白名单",
-  "chips.more": "还有 {x} 个", "double": "表加倍", "double.back": "表减半", "undo": "撤销", "tell.hint": "输入一个词",
+  "chips.more": "还有 {x} 个", "double": "表加倍", "double.back": "表减半", "undo": "撤销", "entry.hint": "输入一个词",
   "handle.n": "词数", "handle.m": "位数", "handle.k": "哈希", "handle.p": "误判率", "to.plan": "我需要多少内存？",
   "curve.fill": "图：词越多，误判率越高；{y} 个词时是 {x}。", "curve.k": "图：误判率随 k 先降后升；k = {y} 时是 {x}，k 取 {z} 最好。",
   "lines.spread": "位在任何地方（{kind}）：", "lines.block": "都在一块里（{kind}）：", "lines.wait": "{n} × 80 ns = {x} ns",
