@@ -165,6 +165,22 @@ async function inspectLooks(page, name, { theme, width, lang }) {
   await compare(page, `${name}-${width}-${theme}` + (lang === "en" ? "" : "-zh"));
 }
 
+test("in high contrast and in embeds all is readable, and a bit looks other than an empty one", async () => {
+  const page = await open("?at=no", { forcedColors: "active" });
+  await page.evaluate(axe);
+  for (const query of ["?at=no", "?part=see", "?at=best-k&embed=1", "?at=database&embed=figure", "?part=see&embed=1", "?part=plan&embed=1"]) {
+    await visit(page, query);
+    await page.evaluate(axe);
+    await page.waitForFunction(() => document.querySelector(":is(#stage-board, #bits) .set, .tile, .kind"));
+    const { violations } = await page.evaluate(() => axe.run({ resultTypes: ["violations"], selectors: false }));
+    assert.deepEqual(violations.map((v) => `${v.id}: ${v.nodes[0].html}`), [], query);
+    const [set, not] = await page.evaluate(() => [".bit.set", ".bit:not(.set, .probe)"].map((each) =>
+      [...document.querySelectorAll(each)].filter((e) => e.checkVisibility()).map((e) => getComputedStyle(e).backgroundColor)[0]));
+    assert.ok(!set || set !== not, `${query}: ${set}`);
+  }
+  await close(page);
+});
+
 test("at 320 pixels, and printed from dark, nothing is cut off", async () => {
   const page = await open("?" + FEW, { viewport: { width: 320, height: 640 }, colorScheme: "dark" });
   for (const [part, prepare] of Object.entries(parts)) {

@@ -256,7 +256,7 @@ export async function update() {
   document.title = at === "start" ? t("title.learn") : `${t("p." + at)} · ${t("title.learn")}`;
   if (!calyx) return;
   const { figure, curve, shape } = scenes[at];
-  $("stage").dataset.mode = figure ?? (curve ? "curve" : shape ? "shape" : "words");
+  $("stage").className = "stage m-" + (figure ?? (curve ? "curve" : shape ? "shape" : "words"));
   $("double").hidden = shape !== "codes";
   say($("double"), t(doubled ? "double.back" : "double"));
   wireHandles(document, numbers);
@@ -332,7 +332,7 @@ function drawCurve(over) {
   const xs = over === "fill" ? range(0, MOST_WORDS) : range(1, 16), n = count(), k = probes(), m = bits();
   const rate = (x) => (over === "fill" ? rateOf(m, k, x) : rateOf(m, x, n)), here = over === "fill" ? n : k;
   drawChart($("stage-curve"), {
-    xs, height: $("stage-curve").clientWidth < 420 ? 148 : 170, lines: [{ values: xs.map(rate), color: 0 },
+    xs, height: innerWidth > 860 ? 170 : 148, lines: [{ values: xs.map(rate), color: 0 },
       { values: xs.map((x) => (x === here ? rate(x) : null)), color: 3, points: true }],
     x: { label: over === "fill" ? t("axis.keys") + " n" : t("axis.probes"), text: "number", range: [0, xs.at(-1)] },
     y: { label: t("axis.rate") + " p", text: "rate", range: [0, over === "fill" ? 1 : Math.max(0.05, Math.min(1, 1.05 * Math.max(...xs.map(rate))))] },

@@ -56,7 +56,7 @@ export function translate() {
   for (const element of document.querySelectorAll("[data-t]"))
     element.textContent = t(element.dataset.t);
   for (const element of document.querySelectorAll("[data-r]"))
-    element.innerHTML = words[element.dataset.r];
+    element.innerHTML = words[element.dataset.r].replace(/\[(\w)\]/g, '<span class="handle" data-handle="$1"></span>');
   for (const element of document.querySelectorAll("[data-ta]")) {
     const [name, key] = attributeOf(element);
     element.setAttribute(name, t(key));
