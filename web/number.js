@@ -61,6 +61,12 @@ export function sizeFrom(text) {
   return whole(/bit|比特|位/i.test(plain) ? Math.ceil(size) : size);
 }
 
+// The number of bits, where they are what was written; else 0.
+export function bitsFrom(text) {
+  const plain = tidy(text);
+  return /bit|比特|位/i.test(plain) ? whole(8 * scaled(plain, sizes)) || 0 : 0;
+}
+
 export const isBinary = (text) => /[kmgt]i/i.test(text);
 
 const numerals = "零一二三四五六七八九";

@@ -236,6 +236,13 @@ test("the formulas give Bloom's numbers", async () => {
   await close(page);
 });
 
+test("m of 1000 bits is 1000 bits: with n = 100 and k = 7 the rate is 0.82 %", async () => {
+  const page = await open("?n=100&m=1000+bits&k=7&kind=flat");
+  assert.match(await page.textContent("#answer-value"), /^0\.82\d?\s%$/);
+  assert.match(await page.textContent("#run-build"), /--bits 1000 --probes 7 --kind flat/);
+  await close(page);
+});
+
 test("a plan survives a reload", async () => {
   const page = await open();
   await page.fill("#keys", "20M");

@@ -2,7 +2,7 @@
 // number of hash functions is the best one, or is given. All three decide the
 // fewest hash functions. The numbers are those of `calyx plan --json`.
 import { $, data, make, quoted, say, svg } from "../dom.js";
-import { countFrom, countText, general, isBinary, rateFrom, rateText, shortText, sizeFrom,
+import { bitsFrom, countFrom, countText, general, isBinary, rateFrom, rateText, shortText, sizeFrom,
   sizeText, timeFrom, timeText } from "../number.js";
 import { get, set, turn } from "../state.js";
 import { knownAs, t } from "../text/text.js";
@@ -148,6 +148,7 @@ function read() {
     $(id).setAttribute("aria-invalid", !fine);
     if (!fine) want.bad ||= text.trim() ? t("bad." + id, { x: quoted(text) }) : t("need.two");
   }
+  want.bits = want.memory ? bitsFrom($("memory").value) : 0; // exactly these
   want.probes = fixed ? countFrom(probesText) : 0;
   const fine = !fixed || want.probes <= MOST_PROBES;
   $("probes").setAttribute("aria-invalid", !fine);
@@ -187,14 +188,14 @@ function planKind(name, want) {
 // have; `range` is the fewest, the most, and the best of them; `free` if there is
 // a choice.
 function fewest(name, want) {
-  const { keys, memory, rate } = want;
-  const best = planKind(name, { keys, memory });
+  const { keys, memory, bits, rate } = want;
+  const best = planKind(name, { keys, memory, bits });
   if (best.whyNot || (best.rate <= rate && !hashes(name))) return best;
   if (best.rate > rate)
     return { kind: name, said: true, whyNot: t("probes.none", { p: rateText(rate), k: best.probes, x: rateText(best.rate) }) };
   const fine = [];
   for (let probes = 1; probes <= MOST_PROBES; probes++) {
-    const p = planKind(name, { keys, memory, probes });
+    const p = planKind(name, { keys, memory, bits, probes });
     if (!p.whyNot && p.probes === probes && p.rate <= rate) fine.push(p);
     else if (fine.length && !p.whyNot) break; // the rate only rises from here
   }
@@ -206,7 +207,7 @@ export function update() {
   if (!calyx || $("plan").hidden) return; // it will be shown
   const want = read(), load = readStore();
   const planned = solved === "probes" ? fewest : planKind;
-  const plans = want.bad ? [] : calyx.kinds.map((name) => planned(name, hashes(name) ? want : { ...want, probes: 0 }));
+  const plans = want.bad ? [] : calyx.kinds.map((name) => planned(name, wantOf(name, want)));
   const possible = plans.filter((p) => !p.whyNot), best = recommended(possible);
   const chosen = possible.find((p) => p.kind === kind) ?? best;
   const bad = want.bad || (chosen ? "" : notSo(plans[0]));
@@ -222,10 +223,14 @@ export function update() {
   showAnswer(want, chosen, best, possible[0], load.keyBytes || 8);
   showKinds(plans, chosen, best, exact(want, load.keyBytes || 8), load.keyBytes || 8);
   showFormulas(want, chosen);
-  showCode(hashes(chosen.kind) ? want : { ...want, probes: 0 }, chosen);
+  showCode(wantOf(chosen.kind, want), chosen);
   charts.draw(want, chosen, plans);
   if (!load.bad) showStore(chosen, load);
 }
+
+// What is wanted, as far as a kind can have it: a number of hash functions; exactly
+// these bits, if it is not made of blocks.
+const wantOf = (name, want) => ({ ...want, probes: hashes(name) ? want.probes : 0, bits: calyx.leastBits(name) < 64 ? want.bits : 0 });
 
 const bytesEach = (p) => p.bytes / p.keys;
 

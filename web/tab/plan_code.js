@@ -5,8 +5,9 @@ import { general } from "../number.js";
 // As `calyx plan` prints them.
 export function commands(calyx, want, p) {
   const isUsual = p.kind === calyx.kinds[0];
-  const wanted = !want.keys ? `--memory ${want.memory} -p ${general(want.rate)}`
-    : want.memory ? `-n ${want.keys} --memory ${want.memory}`
+  const room = want.bits ? `--bits ${want.bits}` : `--memory ${want.memory}`;
+  const wanted = !want.keys ? `${room} -p ${general(want.rate)}`
+    : want.memory ? `-n ${want.keys} ${room}`
     : `-n ${want.keys} -p ${general(want.rate)}`;
   const probes = want.probes ? ` --probes ${want.probes}` : "";
   const size = want.memory ? `.bits = ${p.bits}` : `.fpr = ${general(want.rate)}`;
