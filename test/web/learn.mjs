@@ -102,12 +102,13 @@ test("n, m, k and p are handles: by keys and by dragging; all numbers follow the
     assert.equal(set, await page.locator("#stage-board .bit.set").count());
     assert.ok(Math.abs(await value("p") / await wanted() - 1) < 1e-9);
   }
-  const box = await handle("n").boundingBox(), before = await value("n");
-  await page.mouse.move(box.x + 4, box.y + 4);
+  const before = await value("n");
+  await handle("n").hover({ position: { x: 4, y: 4 } }); // waits until it stands still
+  const box = await handle("n").boundingBox();
   await page.mouse.down();
   await page.mouse.move(box.x + 4 + 45, box.y + 4);
   await page.mouse.up();
-  assert.equal(await value("n"), before + 5);
+  await page.waitForFunction((n) => document.querySelector(".handles [data-handle=n]").ariaValueNow === String(n), before + 5);
   const m = await value("m");
   await handle("p").press("Home"); // the least rate takes the largest row
   assert.ok(await value("m") > m);

@@ -221,6 +221,7 @@ static bool explain(const calyx_filter *f, const char *word,
  * those that change keys count. */
 static void use_key_options(calyx_filter *f) {
     key_options_use(1, &filter_name, &f);
+    free(key_form.ranges);
     key_form =
         (struct key_options){.fold = key_form.fold, .trim = key_form.trim};
 }

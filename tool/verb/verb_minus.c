@@ -136,21 +136,17 @@ static size_t own_figures(const struct figures *f, struct figure *own) {
     return 1;
 }
 
-static int run_verb(int n, char **files) {
-    expect_one_standard_input(n, files);
-    const struct others others = sort_operands(n, files);
-    if (approx_rate() > 0) return run_approx(files, &others);
-
+static int run_exactly(int n, char **files, const struct others *others) {
     const double started = seconds_now();
-    struct file_group *const readings = readings_of(files, &others);
+    struct file_group *const readings = readings_of(files, others);
     struct exact_run run = {
-        .job = {.rule = {.readings = (size_t)others.list_count + 1,
-                         .storing = (size_t)others.list_count + unique,
+        .job = {.rule = {.readings = (size_t)others->list_count + 1,
+                         .storing = (size_t)others->list_count + unique,
                          .printing = 1,
                          .visit = visit,
                          .prints_absent = !unique,
-                         .without = others.filters,
-                         .without_count = others.filter_count},
+                         .without = others->filters,
+                         .without_count = others->filter_count},
                 .readings = readings,
                 .condition = to_be_compared()},
         .count = n,
@@ -160,6 +156,14 @@ static int run_verb(int n, char **files) {
     };
     const int status = exact_run(&run);
     free(readings);
+    return status;
+}
+
+static int run_verb(int n, char **files) {
+    expect_one_standard_input(n, files);
+    const struct others others = sort_operands(n, files);
+    const int status = approx_rate() > 0 ? run_approx(files, &others)
+                                         : run_exactly(n, files, &others);
     for (int i = 0; i < others.filter_count; i++) calyx_free(others.filters[i]);
     free(others.filters);
     free(others.lists);

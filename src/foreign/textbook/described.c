@@ -153,7 +153,7 @@ static calyx_status load_line(struct foreign_filter *f, const void *bytes,
     if (size >= sizeof text)
         return layout_fail(why, CALYX_DAMAGED, "its layout takes %zu bytes",
                            size);
-    memcpy(text, bytes, size);
+    if (size > 0) memcpy(text, bytes, size); /* else it may be NULL */
     text[size] = '\0';
     struct layout_line line;
     const calyx_status status = layout_line_parse(text, &line, why);
