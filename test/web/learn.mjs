@@ -112,7 +112,8 @@ test("n, m, k and p are handles: by keys and by dragging; all numbers follow the
   const m = await value("m");
   await handle("p").press("Home"); // the least rate takes the largest row
   assert.ok(await value("m") > m);
-  await page.waitForURL(/fm=\d+/);
+  const all = { fn: before + 5, fm: await value("m") };
+  await page.waitForURL((url) => Object.entries(all).every(([name, number]) => url.searchParams.get(name) === String(number)));
   await page.reload();
   await ready(page);
   assert.equal(await value("n"), before + 5);
