@@ -37,7 +37,7 @@ type Pipeline func(ctx context.Context, commands [][]any) ([]any, error)
 var ErrLost = errors.New("calyx: no whole filter")
 
 const (
-	guardBytes = 8 // of the generation, before those of the file
+	guardBytes = 8 // of the generation, before the bytes of the file
 	lineBytes  = C.CALYX_LINE_BYTES
 	mostKeys   = 1000 // in a pipeline
 	mostTries  = 100
@@ -148,7 +148,7 @@ func (f *PlainFilter) find(ctx context.Context) (*generation, error) {
 	g.bytes, _ = strconv.ParseUint(now[2], 10, 48)
 	g.piece, _ = strconv.ParseUint(now[3], 10, 32)
 	if len(g.id) != guardBytes || g.bytes == 0 || g.piece == 0 || g.piece%lineBytes != 0 {
-		return nil, fmt.Errorf("%w: the hash %s is not that of a plain filter", ErrDamaged, f.name)
+		return nil, fmt.Errorf("%w: the hash %s does not describe a plain filter", ErrDamaged, f.name)
 	}
 	return g, nil
 }

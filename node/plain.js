@@ -6,7 +6,7 @@
 // an answer counts only if it was there: a string that the server has evicted, and that
 // an addition made anew, is an error, never a "no".
 
-const GUARD = 8; // bytes of the generation, before those of the file
+const GUARD = 8; // bytes of the generation, before the bytes of the file
 const LINE = 64;
 const MOST = 1000; // keys that are sent at once
 const TRIES = 100;
@@ -42,7 +42,7 @@ class Held {
       prefix: `${name}:${generation}:`, announced: false });
     if (generation.length !== GUARD || !(Number.isSafeInteger(this.bytes) && this.bytes > 0) ||
         !(this.piece > 0 && this.piece % LINE === 0))
-      throw new Error("the hash under this key is not that of a plain filter");
+      throw new Error("the hash under this key does not describe a plain filter");
   }
 
   use(layout) {

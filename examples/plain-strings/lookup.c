@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GUARD = 8 }; /* bytes of the generation, before those of the file */
+enum { GUARD = 8 }; /* bytes of the generation, before the bytes of the file */
 
 struct plain {
     redisContext *server;
@@ -82,7 +82,7 @@ static void open_plain(struct plain *f) {
     f->piece = strtoull(now->element[2]->str, NULL, 10);
     if (strcmp(now->element[0]->str, "1") != 0 || f->piece == 0 ||
         now->element[1]->len != GUARD)
-        fail("the hash is not that of a plain filter");
+        fail("the hash does not describe a plain filter");
     memcpy(f->generation, now->element[1]->str, GUARD + 1);
     freeReplyObject(now);
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from ._calyx import Error, Layout
 
-_GUARD = 8  # bytes of the generation, before those of the file
+_GUARD = 8  # bytes of the generation, before the bytes of the file
 _LINE = 64
 _HEADER = 12288  # no header is longer
 _MOST = 1000  # keys in a pipeline
@@ -55,7 +55,7 @@ class _Generation:
             self.bytes = self.piece = 0
         if len(generation) != _GUARD or self.bytes <= 0 or (
                 self.piece <= 0 or self.piece % _LINE):
-            raise Error("the hash under this key is not that of a plain filter")
+            raise Error("the hash under this key does not describe a plain filter")
         self.prefix = name + b":" + generation.encode() + b":"
         self.announced = False
         self.layout: Layout
@@ -210,7 +210,7 @@ class PlainFilter:
 
     def _is_current(self, now: _Generation) -> bool:
         generation = _text(self._client.execute_command("HGET", self._name, "generation"))
-        if not generation:  # the hash is gone, but for what _announce wrote
+        if not generation:  # the hash is gone, except what _announce wrote
             self._client.execute_command("HDEL", self._name, "changed:" + now.id)
             raise Error("there is no filter under this key any more")
         return generation == now.id

@@ -89,7 +89,7 @@ static void read_place(struct plain_filter *f) {
         !read_number(reply_part(reply, 3), &p->piece) || p->bytes == 0 ||
         p->piece == 0 || p->piece > PLAIN_PIECE_MOST ||
         p->piece % CALYX_LINE_BYTES || p->bytes / p->piece >= PLAIN_PIECES_MOST)
-        fail_here(f, "the hash under this key is not that of a plain filter");
+        fail_here(f, "the hash under this key does not describe a plain filter");
     if (!read_number(reply_part(reply, 4), &p->items)) p->items = 0;
     reply_free(reply);
 }
