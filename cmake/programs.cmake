@@ -104,6 +104,13 @@ foreach(source IN LISTS examples)
     set_target_properties(example_${name} PROPERTIES
         OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY examples)
 endforeach()
+if(HAVE_HIREDIS)
+    add_executable(plain_lookup examples/plain-strings/lookup.c)
+    target_include_directories(plain_lookup PRIVATE ${HIREDIS_INCLUDE})
+    target_link_libraries(plain_lookup PRIVATE calyx_static ${HIREDIS_LIBRARY})
+    set_target_properties(plain_lookup PROPERTIES
+        C_EXTENSIONS ON RUNTIME_OUTPUT_DIRECTORY examples)
+endif()
 
 # What inlines <calyx/inline.h>, for the machine it is built on.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")

@@ -287,12 +287,7 @@ else()
     file(APPEND ${PROJECT_BINARY_DIR}/not-run
         "not run here: integrations/sqlite (there is no header of SQLite)\n")
 endif()
-if(HAVE_HIREDIS)
-    add_executable(plain_lookup examples/plain-strings/lookup.c)
-    target_include_directories(plain_lookup PRIVATE ${HIREDIS_INCLUDE})
-    target_link_libraries(plain_lookup PRIVATE calyx_static ${HIREDIS_LIBRARY})
-    set_target_properties(plain_lookup PROPERTIES
-        C_EXTENSIONS ON RUNTIME_OUTPUT_DIRECTORY examples)
+if(TARGET plain_lookup)
     story(plain-strings ${stories}/plain-strings/run 100000
         $<TARGET_FILE:plain_lookup>)
 endif()
