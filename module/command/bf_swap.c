@@ -83,8 +83,7 @@ static uint64_t swap_places(RedisModuleCtx *ctx, RedisModuleString **argv,
     return generation;
 }
 
-/* ---- With what a rebuild has recorded
- * ---------------------------------------- */
+/* ---- After a rebuild ----------------------------------------------------- */
 
 /*
  * The recorded items are added to the staged filter in steps (server/steps.h).
@@ -111,10 +110,10 @@ static bool fail_swap(struct swap_job *j, const char *text) {
 
 static bool is_rebuilt(struct swap_job *j, const struct rebuild *r) {
     if (!r || r->terms.token != j->token)
-        return fail_swap(j, "this rebuild is not open: the live key was "
-                            "swapped, deleted or begun again since, or the "
-                            "time was up; begin again, and read the list "
-                            "again");
+        return fail_swap(j, "this rebuild is not open: since it began the live "
+                            "key was swapped or deleted, another rebuild "
+                            "began, or the time was up; begin again, and "
+                            "read the list again");
     if (r->terms.lost == REBUILD_TOO_MANY)
         return fail_swap(j, "more was added since the rebuild began than it "
                             "may record; begin again, with a larger MOST");
@@ -160,8 +159,8 @@ static bool add_to_staged(RedisModuleCtx *ctx, struct swap_job *j,
     return false;
 }
 
-/* Each item as often as it was added, in rounds: in each those that are left.
- */
+/* Each item as often as it was added: in round i, items with more copies than
+ * i. */
 static bool add_batch(RedisModuleCtx *ctx, struct swap_job *j,
                       const struct rebuild_batch *b) {
     RedisModuleString *some[REBUILD_BATCH];

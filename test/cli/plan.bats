@@ -301,9 +301,9 @@ END
 
 @test "wrong options are reported" {
     run_calyx plan
-    fails_with "--keys or --memory is wanted"
+    fails_with "--keys, --memory or --bits is wanted"
     run_calyx plan -p 1%
-    fails_with "--keys or --memory is wanted"
+    fails_with "--keys, --memory or --bits is wanted"
     run_calyx plan -n 1 -p 1% --memory 1M
     fails_with "any two of them decide the third"
     run_calyx plan -n 1000 --kind lien

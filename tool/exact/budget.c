@@ -95,10 +95,10 @@ const struct group budget_group = {
          "same as numbers.",
          parse_flag, &dry},
         {0, "assume", "LINES[,BYTES]",
-         "With --dry-run, plan for files of LINES lines of BYTES bytes each, "
-         "by default 64, of which one of ten occurs twice, read at 1 GB/s. "
-         "3x5G,64 are three such files; given again, it adds files of another "
-         "size. Files that are named instead need not exist.",
+         "With --dry-run, plan for a file that need not exist, of LINES lines "
+         "of BYTES bytes, by default 64. One line in ten occurs twice, and 1 "
+         "GB a second is read. 3x5G,64 stands for three files of 5 billion "
+         "lines; given again, the option adds files of another size.",
          parse_assumed, NULL},
     },
 };

@@ -89,7 +89,8 @@ static void read_place(struct plain_filter *f) {
         !read_number(reply_part(reply, 3), &p->piece) || p->bytes == 0 ||
         p->piece == 0 || p->piece > PLAIN_PIECE_MOST ||
         p->piece % CALYX_LINE_BYTES || p->bytes / p->piece >= PLAIN_PIECES_MOST)
-        fail_here(f, "the hash under this key does not describe a plain filter");
+        fail_here(f,
+                  "the hash under this key does not describe a plain filter");
     if (!read_number(reply_part(reply, 4), &p->items)) p->items = 0;
     reply_free(reply);
 }
@@ -542,7 +543,7 @@ void plain_has(struct plain_filter *f, const calyx_key *keys, size_t n,
 
 /* ---- Additions ----------------------------------------------------------- */
 
-/* The bits of a key that are to be set: those of its line. */
+/* The bits to set for a key, in its line. */
 struct key_bits {
     uint64_t at;
     uint8_t line[CALYX_LINE_BYTES];
@@ -583,8 +584,8 @@ static bool is_fresh(struct plain_filter *f, const struct reply *reply) {
     return fresh;
 }
 
-/* A piece that was gone has come to be again by what was added, with nothing
- * else in it. Nobody takes it for the filter, since it has no guard. */
+/* Remove a piece that was gone, and that the addition made again with nothing
+ * else in it. No client takes it for the filter, since it has no guard. */
 static void drop_lost_pieces(struct plain_filter *f) {
     for (uint64_t i = 0; i < plain_pieces(&f->place); i++) {
         if (!f->marks[i]) continue;
@@ -594,8 +595,8 @@ static void drop_lost_pieces(struct plain_filter *f) {
     }
 }
 
-/* Say in the hash that checksums no longer fit. If the hash was lost, it has
- * come to be again by that, and is removed. */
+/* Say in the hash that checksums no longer fit. If the hash was lost, this
+ * makes it again: then it is removed. */
 static void announce(struct plain_filter *f) {
     char field[32];
     if (f->announced) return;

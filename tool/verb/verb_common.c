@@ -196,19 +196,18 @@ const struct verb verb_common = {
     .synopsis = "[-S SIZE] [-o OUT] [OPTION]... FILE FILE...",
     .prose =
         {"Prints the distinct lines that all files have, each once, in the "
-         "order of the first file; or with --at-least K those that K files "
+         "order of the first file; or with --at-least K the lines that K files "
          "have, in the order of their first occurrence. The files need not be "
          "sorted, and may be larger than memory. Lines are compared by all "
          "bytes of the key.",
          "The first file is read last. Files are read once if they fit into "
          "the memory with 12 bytes more for each line of the smallest, and if "
-         "whole lines are compared. Else, of files that are not compressed, "
-         "the "
-         "first and the smallest of the others are read twice: first for the "
-         "hashes of their lines, which find those that may be common, then to "
-         "compare these byte by byte with all files, in more passes if the "
-         "memory requires it. Pipes and compressed files are always read "
-         "once: what does not fit into memory goes to temporary files.",
+         "whole lines are compared. Else, if no file is compressed, the first "
+         "file and the smallest other file are read twice: first for the "
+         "hashes of their lines, which show the lines that may be common, then "
+         "to compare these lines byte by byte with all files, in more passes "
+         "if the memory requires it. Pipes and compressed files are always "
+         "read once: what does not fit into memory goes to temporary files.",
          CHANGING_FILES},
     .groups = {&options, &result_group, &budget_group, &part_lines_group,
                &key_group, &work_group, &progress_group},

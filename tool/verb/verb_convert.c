@@ -261,8 +261,8 @@ const struct verb verb_convert = {
          "others are layouts of other programs, whose filters stay what they "
          "are: redisbloom, valkey-bloom, guava, spark, bits-and-blooms, dcso, "
          "redisson, or a layout in one line, such as 'murmur3-32 seeds 41..47 "
-         "mod 5000000 msb', which OTHERS.md describes. FORM may be such a "
-         "line; --to bits writes the bits of any.",
+         "mod 5000000 msb', which doc/OTHERS.md describes. FORM may be a "
+         "line, too; --to bits writes the bits of any.",
          "The form parquet is the header and bitset that a Parquet file stores "
          "for a column chunk, not a Parquet file. It requires a filter of kind "
          "split, with the hash xxh64 and the seed 0, as 'calyx build --kind "

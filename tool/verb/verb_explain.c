@@ -217,8 +217,8 @@ static bool explain(const calyx_filter *f, const char *word,
     return l.is_found;
 }
 
-/* A word is a key, not a line: of the options that the filter was built with,
- * those that change keys count. */
+/* A word is a key, not a line: only options that change keys are used, not
+ * options that select them in a line. */
 static void use_key_options(calyx_filter *f) {
     key_options_use(1, &filter_name, &f);
     free(key_form.ranges);
@@ -227,7 +227,8 @@ static void use_key_options(calyx_filter *f) {
 }
 
 static int run(int count, char **operands) {
-    if (!filter_name) fail("which filter? Name it with -f FILTER");
+    if (!filter_name)
+        fail("a filter is wanted: calyx explain -f FILTER KEY...");
     calyx_filter *const f = filter_open(filter_name);
     use_key_options(f);
     bool any = false;

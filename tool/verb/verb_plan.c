@@ -499,11 +499,12 @@ static void check_options(void) {
         fail("option --probes: %llu is too large", (unsigned long long)probes);
     const int given = (keys > 0) + (rate > 0) + (bits || memory);
     if (given == 3)
-        fail("--keys, --rate and --memory are all given; any two of them "
-             "decide the third");
+        fail("--keys, --rate and --%s are all given; any two of them decide "
+             "the third",
+             bits ? "bits" : "memory");
     if (given == 0 || (given == 1 && rate > 0))
-        fail("--keys or --memory is wanted, such as -n 1e9 -p 1%%; or both, "
-             "to learn the rate");
+        fail("--keys, --memory or --bits is wanted, such as -n 1e9 -p 1%%; or "
+             "keys and a size, to learn the rate");
     if (given == 1) rate = 0.01;
     if (key_bytes == 0 || key_bytes > 1000000)
         fail("option --key-bytes wants 1 to 1000000, not %llu",
@@ -552,9 +553,9 @@ static const struct group goal_group = {
          parse_rate, &rate},
         {0, "memory", "SIZE", "Memory to take, such as 64KiB, 10M or 1.5G.",
          parse_size, &memory},
-        {0, "bits", "COUNT",
+        {0, "bits", "M",
          "The same in bits: m in the formulas, such as 1000 or 1e10. A flat "
-         "filter has exactly these bits, other kinds as many whole blocks as "
+         "filter has exactly M bits, other kinds as many whole blocks as "
          "fit; counters come on top.",
          parse_positive, &bits},
     },

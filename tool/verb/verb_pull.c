@@ -404,35 +404,35 @@ const struct verb verb_pull = {
     .name = "pull",
     .summary = "save a filter from a Redis or Valkey server to a file",
     .synopsis = "-o FILE [--force] [--as MODULE] [OPTION]... URL",
-    .prose = {"Reads a filter from a server that has the calyx module, in "
-              "chunks of 1 MiB with checksums, and saves it in FILE. Keys may "
-              "be added meanwhile: the file has every key that was in the "
-              "filter when pull began.",
-              "If the connection breaks, pull continues when the server is "
-              "back. What has arrived is stored in FILE.part, so that the same "
-              "command resumes after pull itself was ended, and says so: keys "
-              "that were added since the first run began may be missing. If "
-              "the filter was replaced or the server restarted, it starts "
-              "over. With standard output nothing is stored. A FILE.part that "
-              "was not left by a pull of the same user is not touched: that is "
-              "an error. It has the permissions of FILE, if that exists.",
-              "With --as it reads a filter of another module, from a server "
-              "that need not have calyx. FILE is then a dump with a checksum, "
-              "which 'calyx push --as' loads into another server, 'calyx "
-              "check' and 'calyx info' read, and 'calyx convert --to' turns "
-              "into what RESTORE takes. No other verb reads it: its hash is "
-              "the module's. Of RedisBloom it is what BF.SCANDUMP replies; do "
-              "not add keys meanwhile.",
-              "A filter that 'calyx push --plain' stored as strings is read by "
-              "GETRANGE, from a server that needs no module. If no key was "
-              "added, FILE has the very bytes that were pushed, which are "
-              "compared with their checksums. If keys were added, it is a new "
-              "file of the same filter; what the server changed by a fault "
-              "cannot be distinguished from keys then. Such a pull begins anew "
-              "if it is "
-              "ended.",
-              "URL is as for 'calyx push', whose help also describes passwords "
-              "and TLS."},
+    .prose =
+        {"Reads a filter from a server that has the calyx module, in "
+         "chunks of 1 MiB with checksums, and saves it in FILE. Keys may "
+         "be added meanwhile: the file has every key that was in the "
+         "filter when pull began.",
+         "If the connection breaks, pull continues when the server is "
+         "back. What has arrived is stored in FILE.part, so that the same "
+         "command resumes after pull itself was ended, and says so: keys "
+         "that were added since the first run began may be missing. If "
+         "the filter was replaced or the server restarted, it starts "
+         "over. With standard output nothing is stored. A FILE.part that "
+         "was not left by a pull of the same user is not touched: that is "
+         "an error. It has the permissions of FILE, if that exists.",
+         "With --as it reads a filter of another module, from a server "
+         "that need not have calyx. FILE is then a dump with a checksum, "
+         "which 'calyx push --as' loads into another server, 'calyx "
+         "check' and 'calyx info' read, and 'calyx convert --to' turns "
+         "into what RESTORE takes. No other verb reads it: its hash is "
+         "the module's. Of RedisBloom it is what BF.SCANDUMP replies; do "
+         "not add keys meanwhile.",
+         "A filter that 'calyx push --plain' stored as strings is read by "
+         "GETRANGE, from a server that needs no module. If no key was "
+         "added, FILE has the very bytes that were pushed, which are "
+         "compared with their checksums. If keys were added, it is a new "
+         "file of the same filter; what the server changed by a fault "
+         "cannot be distinguished from keys then. If this pull is ended, it "
+         "begins anew.",
+         "URL is as for 'calyx push', whose help also describes passwords "
+         "and TLS."},
     .groups = {&result_group, &options, &secret_group, &server_group,
                &progress_group},
     .examples = {{"calyx pull -o seen.calyx redis://localhost:6379/seen",

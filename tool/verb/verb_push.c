@@ -533,7 +533,7 @@ static const struct group options = {
          parse_shards, &shards},
         {0, "from-command", "COMMAND",
          "Rebuild the filter from the lines that COMMAND of the shell prints, "
-         "make FILE of them, and swap it in: with what was added under KEY "
+         "make FILE of them, and swap it in, with what was added under KEY "
          "since COMMAND began. If COMMAND does not end with 0, nothing is "
          "pushed.",
          parse_text, &command},
@@ -550,7 +550,7 @@ static const struct group options = {
          "the keys in FILE, which is then a list of lines, or - for standard "
          "input; or from a FILE that 'pull --as', 'convert --from' or 'build "
          "--layout' made. The server need not have the calyx module. With "
-         "redisson, or a layout in one line, such a FILE becomes bits in a "
+         "redisson, or a layout in one line, FILE becomes bits in a "
          "string.",
          parse_foreign, &as},
         {0, "plain", NULL,
@@ -609,7 +609,8 @@ const struct verb verb_push = {
          "trusts, or, if $CALYX_TLS_CA is set, by one in that file, or in that "
          "folder, which 'openssl rehash' has prepared. If the server wants a "
          "client certificate, as Redis does by default, $CALYX_TLS_CERT names "
-         "its file, and $CALYX_TLS_KEY that of its key, without a pass phrase; "
+         "its file, and $CALYX_TLS_KEY the file of its key, without a pass "
+         "phrase; "
          "both may be in the first. TLS before 1.2 is not used.",
          "With --shards one logical filter of any size is distributed over the "
          "nodes of a cluster; doc/COMMANDS.md says how clients find the shard "
@@ -618,16 +619,14 @@ const struct verb verb_push = {
          "each shard is swapped when it is loaded, so the server needs memory "
          "for only one more shard.",
          "A filter that is made from a list lacks what was added to the old "
-         "one "
-         "while the list was read, and --swap alone would forget it. With "
+         "filter while the list was read, and --swap alone would forget it. "
+         "With "
          "--from-command, or with --rebuild-begin before the list is read and "
          "--rebuild when the filter is made, the server records these keys, "
-         "and the swap brings them along. A key has to be in the list first, "
-         "and "
-         "is added to the filter in the server then. The swap refuses if they "
-         "were too many "
-         "(64 MiB), or if another rebuild began since; doc/COMMANDS.md, "
-         "BF.REBUILD, says more. Begin again then.",
+         "and the swap brings them along. Put a key into the list first, then "
+         "add it to the filter in the server. The swap is refused if these "
+         "keys take more than 64 MiB, or if another rebuild began since: then "
+         "begin again. doc/COMMANDS.md, BF.REBUILD, says more.",
          "With --as the keys go to the server by BF.RESERVE and BF.INSERT, "
          "which RedisBloom, valkey-bloom and services with either of them "
          "have. The filter is filled under {KEY}:staged and renamed when it is "
@@ -660,7 +659,8 @@ const struct verb verb_push = {
           "rebuild a filter from a database; nothing is lost that is added "
           "meanwhile"},
          {"token=$(calyx push --rebuild-begin redis://localhost/products) && "
-          "calyx build -o p.calyx products.txt && calyx push --rebuild $token "
+          "calyx build --force -o p.calyx products.txt && calyx push --rebuild "
+          "$token "
           "p.calyx redis://localhost/products",
           "the same in three steps"},
          {"CALYX_TLS_CA=ca.pem calyx push seen.calyx "

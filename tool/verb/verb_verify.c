@@ -138,8 +138,8 @@ static uint64_t absent_count(double promised) {
     return (uint64_t)fmin(1e8, fmax(1e6, 100 / promised));
 }
 
-/* Of these, how many pass. The bytes are those that are hashed, whatever the
- * items are. */
+/* How many of these keys pass. Their bytes are hashed as they are, whatever
+ * --items says. */
 static uint64_t count_passing_of(const calyx_key *keys, size_t n) {
     bool found[BATCH];
     uint64_t passed = 0;
@@ -353,7 +353,7 @@ const struct verb verb_verify = {
                  {"calyx verify seen.calyx --against urls.txt",
                   "does it have every line, and does it keep its rate?"},
                  {"calyx verify --layout 'fnv1a double 7 mod 1000' bits.raw",
-                  "does a filter of one's own pass as few as it should?"}},
+                  "how many absent keys pass a filter of your own?"}},
     .status = "0 if everything is right, 2 if not.",
     .least = 1,
     .most = 1,
