@@ -1,9 +1,9 @@
 /*
  * The types: `calyxbf-1` for native filters, `calyxbw-1` for windows of them,
- * and those of other modules for filters in their layouts: `MBbloom--` and
+ * and the types of other modules for filters in their layouts: `MBbloom--` and
  * `MBbloomCF` of RedisBloom, `bloomfltr` of valkey-bloom. They differ only in
  * how they are saved. While a rebuild is open for a filter of any layout, its
- * type is `calyxbr-1`, which also saves what the rebuild has kept.
+ * type is `calyxbr-1`, which also saves the recorded items.
  */
 #include "type.h"
 

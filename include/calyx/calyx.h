@@ -23,8 +23,8 @@
  *   Threads    Any number of threads may make calls that take a `const
  *              calyx_filter *`. A thread that changes a filter must be the only
  *              user, unless the filter is `concurrent`: then any number may
- *              also add, beside all const calls; what these read has every key
- *              that was added before. In a concurrent table, bucket or
+ *              also add, beside all const calls; const calls see every key
+ *              whose addition has returned. In a concurrent table, bucket or
  *              distinct, one thread writes at a time, the others wait for it,
  *              and lookups do not, also while the table grows; from a bucket
  *              filter they may also remove. Different filters share no data.
@@ -1045,7 +1045,7 @@ CALYX_API calyx_status calyx_from_bits(const calyx_options *want,
  * those of Parquet. The calls check the shape, and cannot check the bits: there
  * must be calyx_shape_bytes of them. A shape that no kind has takes 0 bytes,
  * and lookups return true. The bits must not change during a lookup. For bits
- * of another size set `blocks`: the rate is that of calyx_rate_at.
+ * of another size set `blocks`: calyx_rate_at has the rate.
  */
 typedef struct calyx_shape {
     uint64_t blocks;
@@ -1206,8 +1206,7 @@ typedef enum calyx_inline_word {
                           those of the row                              */
 } calyx_inline_word;
 
-/* ---- What a lookup tests --------------------------------------------------
- */
+/* ---- What a lookup tests ------------------------------------------------- */
 
 /* For teaching and debugging: what a lookup of one key tests, step by step. */
 typedef enum calyx_test_type {

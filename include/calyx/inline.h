@@ -10,7 +10,8 @@
  *     calyx_inline_view_of(f, &view);
  *     for (...) found += calyx_inline_has_u64(&view, number[i]);
  *
- * Answers and bits are those of calyx_has_u64 and its like, for any filter.
+ * For any filter, answers and bits are the same as with calyx_has_u64 and its
+ * like.
  * Inlined is the kind "line" of fixed size with its default hash, not
  * concurrent, in programs compiled for AVX2 (-mavx2, or -march=haswell and
  * later); anything else calls the library. Strings are hashed by a call, and

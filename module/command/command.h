@@ -110,10 +110,10 @@ calyx_status items_add(RedisModuleCtx *ctx, RedisModuleString *name,
 
 /* ---- whole/bf_rebuild.c -------------------------------------------------- */
 
-/* Of the first n items, those that were not refused are in a filter that is
- * being rebuilt. `refused` may be NULL. Those that changed nothing there are
- * not replicated as additions, and may be missing in the new filter: so they
- * are replicated as recorded. */
+/* Items were added to a filter that is being rebuilt, except refused ones;
+ * `refused` may be NULL. An item that changed nothing there is not replicated
+ * as an addition, and may be missing in the new filter: so it is replicated as
+ * recorded. */
 struct recorded_items {
     RedisModuleString **argv;
     const calyx_key *keys;

@@ -13,19 +13,19 @@
  *
  * Deletions. A filter from which items can be deleted counts. For each item the
  * rebuild has a count, too: an addition adds 1, a deletion subtracts 1, but not
- * below 0. An item that was there when the list was read, and was deleted
- * later, so stays in the new filter until the next rebuild. The rebuild cannot
+ * below 0. So an item that was there when the list was read, and was deleted
+ * later, stays in the new filter until the next rebuild. The rebuild cannot
  * know whether the list has it, and a deletion of an item that is not there
  * would make a counting filter forget others. For each item, whenever the list
  * was read:
  *
- *     count in the list + count recorded here >= count that is right
+ *     count in the list + count recorded here >= right count
  *
- * since a count that stops at 0 is at least the sum of the changes since any
- * time.
+ * since a count that stops at 0 is at least the sum of all changes after the
+ * list was read, whenever that was.
  *
- * Bounded. If the items would take more than `most` bytes, they are given up,
- * and the swap refuses.
+ * Bounded. If the items would take more than `most` bytes, all are dropped, and
+ * the swap is refused.
  *
  * In the value. The rebuild belongs to the live filter: it is saved, moved,
  * renamed and deleted with it. Another module's format has no room for that, so
@@ -44,9 +44,8 @@
 enum { REBUILD_ITEM_BYTES = 64, REBUILD_MOST_COPIES = 16 };
 
 #define REBUILD_MOST_BYTES (INT64_C(1) << 40)
-#define REBUILD_MOST_TOKEN                            \
-    ((INT64_C(1) << 53) - 1) /* exact in any language \
-                              */
+/* 2^53 - 1: exact in any language. */
+#define REBUILD_MOST_TOKEN ((INT64_C(1) << 53) - 1)
 
 /* Why the recorded items are of no use. */
 enum rebuild_lost {
@@ -69,8 +68,9 @@ struct rebuild {
     RedisModuleDict *recorded; /* item: its count, from 1 */
     uint64_t bytes;
 
-    /* Of the swap that is under way: it has added the items up to `cursor`,
-     * except those of `late`, which came after it had passed them. */
+    /* Of the swap that is under way: it has added the items up to `cursor`. An
+     * item that is recorded after that, at or before `cursor`, is in `late`
+     * until it is added, too. */
     uint64_t swap; /* a number for each; 0: none */
     RedisModuleDict *late;
     RedisModuleString *cursor; /* NULL: at the beginning */

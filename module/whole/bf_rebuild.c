@@ -5,8 +5,8 @@
  *
  * BEGIN returns a token. It ties the list that was read after it to the items
  * that were recorded since: without it, a rebuild could be completed with the
- * items of another that began later. So whoever begins last has the rebuild,
- * and a rebuilder that died is in nobody's way.
+ * items of another rebuild that began later. So the last BEGIN counts, and a
+ * rebuild that nobody completes does not hinder the next.
  *
  * Replicas and the AOF get OPEN, with all numbers, and RECORD for the items
  * that they do not get as additions. Only the primary reads a clock.
@@ -39,8 +39,7 @@ static bool has_timed_out(RedisModuleCtx *ctx, const struct filter *f) {
            (uint64_t)RM_Milliseconds() > rebuild_of(f)->terms.until;
 }
 
-/* ---- Recording -------------------------------------------------------------
- */
+/* ---- Recording ----------------------------------------------------------- */
 
 void rebuild_note_added(RedisModuleCtx *ctx, RedisModuleString *name,
                         struct filter *f, const struct recorded_items *items) {

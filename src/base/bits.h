@@ -135,7 +135,7 @@ static inline uint64_t scale64(uint64_t hash, uint64_t n) {
 #if UINTPTR_MAX > UINT32_MAX
     uint64_t high = (uint64_t)((wide_product)hash * n >> 64);
 #ifdef __clang__
-    /* Else clang makes one shift of this one and that of the caller, over both
+    /* Else clang joins this shift and the caller's into one shift over both
      * words of the product: a slow instruction, 40 % of a lookup. */
     __asm__("" : "+r"(high));
 #endif

@@ -52,7 +52,7 @@ struct calls_of_keys {
     uint32_t (*count)(const calyx_filter *f, const void *key, size_t size);
 };
 
-/* What the public calls become: those of an engine or of a wrapper. */
+/* What the public calls become: the calls of an engine or of a wrapper. */
 struct calls {
     /* One hash. Only filters that count have `remove`. */
     bool (*has)(const calyx_filter *f, uint64_t hash);
@@ -143,8 +143,8 @@ bool is_wrapped(const calyx_filter *f);
 
 /* ---- Filters ------------------------------------------------------------- */
 
-/* Bytes that a filter uses in place, in ranges of which each has a checksum, as
- * far as this layer must know them; store/view.h has the rest. The numbers are
+/* Bytes that a filter uses in place, in ranges with a checksum each, as far as
+ * this layer must know them; store/view.h has the rest. The numbers are
  * atomic. */
 struct lent_bytes {
     /* Take the bytes back, at the end of the filter. */
@@ -155,7 +155,7 @@ struct lent_bytes {
 
     uint64_t unverified; /* not compared with their checksums yet            */
     uint64_t damaged;    /* found not to match                               */
-    uint64_t damage_at;  /* where the first of these is, in the image; or 0  */
+    uint64_t damage_at;  /* where the first damage is, in the image; or 0     */
     uint64_t unmarked;   /* neither marked for a change, nor damaged         */
 
     /* Do the bits of a key in this part match their checksums? They are

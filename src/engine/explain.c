@@ -2,8 +2,8 @@
  * What a lookup tests, for people. It must not be fast: the bits of a Bloom
  * filter are found by asking the kind. In copies of the lines that a lookup
  * reads, with all bits set, one bit is cleared at a time: if the answer becomes
- * no, the lookup tests that bit. So this holds for any kind, and cannot differ
- * from what lookups do.
+ * no, the lookup tests that bit. So any kind is explained, and the explanation
+ * cannot differ from what lookups do.
  */
 #include <string.h>
 
@@ -71,25 +71,27 @@ static void explain_layers(const calyx_filter *f, uint64_t hash,
                            struct test_list *list) {
     uint32_t number = 0;
     for (const struct part *p = f->first_layer; p; p = p->next_layer) {
-        const struct layer_equations is =
+        const struct layer_equations equations =
             ribbon_equations(p->body, &p->shape, hash);
         list_test(list, (calyx_test){.type = CALYX_TEST_BUMPED,
                                      .part = number,
-                                     .block = is.group,
+                                     .block = equations.group,
                                      .blocks = p->shape.blocks,
-                                     .passes = is.is_bumped});
-        for (uint32_t i = 0; i < is.count && !is.is_bumped; i++)
-            list_test(list, (calyx_test){
-                                .type = CALYX_TEST_SUM,
-                                .part = number,
-                                .block = is.group,
-                                .blocks = p->shape.blocks,
-                                .at = is.first_row,
-                                .value = is.rows,
-                                .number = i,
-                                .wanted = is.wanted >> i & 1,
-                                .passes = !((is.sums ^ is.wanted) >> i & 1)});
-        if (!is.is_bumped) return;
+                                     .passes = equations.is_bumped});
+        for (uint32_t i = 0; i < equations.count && !equations.is_bumped; i++)
+            list_test(
+                list,
+                (calyx_test){
+                    .type = CALYX_TEST_SUM,
+                    .part = number,
+                    .block = equations.group,
+                    .blocks = p->shape.blocks,
+                    .at = equations.first_row,
+                    .value = equations.rows,
+                    .number = i,
+                    .wanted = equations.wanted >> i & 1,
+                    .passes = !((equations.sums ^ equations.wanted) >> i & 1)});
+        if (!equations.is_bumped) return;
         hash = ribbon_next_hash(hash);
         number++;
     }
@@ -104,21 +106,21 @@ static void explain_table(const calyx_filter *f, uint64_t hash,
 #else
 static void explain_table(const calyx_filter *f, uint64_t hash,
                           struct test_list *list) {
-    const struct table_answer is = table_answer_of(&f->table->t, hash);
+    const struct table_answer answer = table_answer_of(&f->table->t, hash);
     calyx_test test = {
         .type = CALYX_TEST_CODE,
-        .part = is.segment,
-        .block = is.bucket,
-        .blocks = is.buckets,
-        .at = is.slots ? (uint64_t)__builtin_ctzll(is.slots) : 0,
-        .value = is.code,
-        .number = is.bits,
-        .passes = is.slots != 0,
+        .part = answer.segment,
+        .block = answer.bucket,
+        .blocks = answer.buckets,
+        .at = answer.slots ? (uint64_t)__builtin_ctzll(answer.slots) : 0,
+        .value = answer.code,
+        .number = answer.bits,
+        .passes = answer.slots != 0,
     };
     list_test(list, test);
-    if (test.passes || !is.may_be_spilled) return;
+    if (test.passes || !answer.may_be_spilled) return;
     test.type = CALYX_TEST_SPILLED;
-    test.passes = is.is_spilled;
+    test.passes = answer.is_spilled;
     list_test(list, test);
 }
 #endif

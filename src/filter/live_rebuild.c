@@ -6,11 +6,10 @@
  * recorded, and calyx_live_finish adds the recorded keys to the new filter
  * before it swaps it in.
  *
- * Writers take turns at a monitor. That decides which of the two filters a key
- * comes into: the swap holds the monitor, so no key is added to the old filter
- * behind it. Before, finishing replays without the monitor whatever is
- * recorded, as blocks only grow; what is left for the time with the monitor is
- * little.
+ * Writers take turns at a monitor. The swap holds the monitor, so no key is
+ * added to the old filter after it. Before the swap, finishing replays the
+ * recorded keys without the monitor, since blocks only grow: little is left to
+ * do while writers wait.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -131,7 +130,8 @@ struct replay {
     uint64_t bytes; /* all that are */
 };
 
-/* The next block, once this one is read; `last` has bytes up to `used`. */
+/* Are there keys left to replay? Goes to the next block once this one is read;
+ * `last` has bytes up to `used`. */
 static bool has_more(const struct recorded_block *last, size_t used,
                      struct replay *r, const struct recorded_block *first) {
     if (!r->block) r->block = first;
@@ -142,7 +142,8 @@ static bool has_more(const struct recorded_block *last, size_t used,
     return r->block && (r->block != last || r->at < used);
 }
 
-/* Up to here; blocks before `last` do not change any more. */
+/* Replay up to `used` bytes of `last`; blocks before it do not change any
+ * more. */
 static calyx_status replay_to(const struct recorded_block *first,
                               const struct recorded_block *last, size_t used,
                               struct replay *r, calyx_filter *next) {
@@ -178,8 +179,8 @@ static calyx_status check_open(const struct live_writers *w, uint64_t token,
     return CALYX_OK;
 }
 
-/* With the monitor, which it leaves for some rounds. If writers are as fast as
- * these, they wait for the rest. */
+/* With the monitor, which it leaves for some rounds. If writers add as fast as
+ * a round replays, they wait for the rest. */
 static calyx_status replay_all(struct live_writers *w, calyx_filter *next) {
     struct replay r = {0};
     calyx_status status = CALYX_OK;

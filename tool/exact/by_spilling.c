@@ -67,9 +67,9 @@ static bool run(struct exact_job *job, struct figures *figures) {
 
 /* ---- Cost ---------------------------------------------------------------- */
 
-/* Lines that are printed after records were spilled go to runs: those of
- * `left`, the share of the keys that do not fit; and if another file is read
- * last, all of its lines. */
+/* Bytes of runs. Lines that are printed after records were spilled go to runs:
+ * the lines of `left`, the share of the keys that do not fit; and all lines of
+ * a last file that stores no keys. */
 static double runs_of(const struct exact_job *job,
                       const struct line_counts *counts, double left) {
     const double distinct = (double)counts->distinct;
@@ -84,8 +84,7 @@ static double runs_of(const struct exact_job *job,
     return size * counts->printed * (double)(counts->lines - counts->marked);
 }
 
-/* Lines that are not in a file that inserts keys matter only if they repeat
- * one. */
+/* Lines of a file that stores no keys matter only if their key is stored. */
 static double lines_that_matter(const struct rule *rule,
                                 const struct line_counts *counts) {
     const double lines = (double)(counts->lines - counts->hot);

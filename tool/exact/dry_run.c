@@ -8,7 +8,7 @@
 
 /* ---- Likely and worst ---------------------------------------------------- */
 
-/* No line is like those that were looked at: with hashes, all are candidates,
+/* No line is like the lines of the sample: with hashes, all are candidates,
  * each key twice; else no two are equal. */
 static struct line_counts worst_of(const struct method *method,
                                    const struct line_counts *likely) {

@@ -11,8 +11,8 @@
  * merged by sequence number at the end.
  *
  * With marks, of files that can be read twice, no line is stored to be printed
- * later: the engine changes the marks of candidates to those of the lines to
- * print, and a pass over the files prints them.
+ * later: the engine turns the marks of candidates into marks of the lines to
+ * print, and a pass over the files prints these lines.
  *
  * Every partition resolves at least one key. So the engine terminates with the
  * right answer even if all keys have the same hash; a good hash only makes it
@@ -156,7 +156,7 @@ size_t tally_size(const struct rule *rule);
 unsigned spills_for(const struct rule *rule, uint64_t memory, uint64_t bytes);
 
 /* Bytes of a record in a spill, if its line is stored apart from its key or
- * not; and all bytes that a partition and those that it becomes will spill. */
+ * not; and all bytes that a partition will spill, with its own partitions. */
 double record_size(const struct line_counts *counts, bool has_line);
 struct partition_forecast {
     double keys, lines, record; /* record: bytes */
@@ -198,7 +198,7 @@ struct candidate *add_candidate(struct text_block *block, uint64_t hash,
                                 const calyx_key *line);
 void point_to_copies(struct text_block *block);
 
-/* Visit them, in the order of the input. */
+/* Visit the candidates of a block, in the order of the input. */
 void visit_candidates(struct key_engine *engine, struct text_block *block);
 
 /* Lines of a batch that rule->without drops. False if that drops none of this

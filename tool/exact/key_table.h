@@ -2,7 +2,7 @@
  * An exact table of keys in memory, with a payload of a few words for each.
  *
  *     slots    where the keys are: slot_table.h
- *     keys     one after the other, in the order of the input:
+ *     keys     in sequence, in the order of the input:
  *              payload, size, bytes; and the line, in a table with lines
  *
  * The bytes of the key decide, so the answer is exact with any hash.
@@ -24,8 +24,8 @@ struct stored_key;
 struct key_table *key_table_new(size_t payload, bool with_lines);
 void key_table_free(struct key_table *table); /* NULL is fine */
 
-/* Forget all keys. From now on the hashes are those of `hasher`, about `keys`
- * keys are expected, and `memory` bounds the slots and the keys. The first key
+/* Forget all keys. From now on `hasher` makes the hashes, about `keys` keys are
+ * expected, and `memory` bounds the slots and the keys. The first key
  * is accepted whatever its size. */
 void key_table_start(struct key_table *table, const calyx_filter *hasher,
                      uint64_t keys, uint64_t memory);
@@ -33,7 +33,7 @@ void key_table_start(struct key_table *table, const calyx_filter *hasher,
 /* Memory for all keys, so that several threads may search and copy. */
 void key_table_reserve(struct key_table *table);
 
-/* Find a key, or some; NULL for those that are not there. Any thread. */
+/* Find one key or several; NULL for an absent key. Any thread. */
 struct stored_key *key_table_find_one(const struct key_table *table,
                                       const calyx_key *key, uint64_t hash);
 void key_table_find(const struct key_table *table, const calyx_key *keys,

@@ -32,8 +32,8 @@ enum destination { NOT_PRINTED, TO_OUTPUT, TO_SECOND };
 /* What distinguishes the verbs. Readings are numbered in their order. */
 struct rule {
     size_t readings;
-    size_t storing;  /* readings whose new keys are stored: the first ones. Of
-                        the  others, only keys that are stored matter. */
+    size_t storing;  /* readings whose new keys are stored: the first ones.
+                        Later readings only look keys up. */
     size_t printing; /* readings that may print: the last ones */
     bool tallies; /* store a tally with each key; else visit must not use it */
     /* Called for each line whose key is stored; `fresh`: it is new. */
@@ -62,7 +62,7 @@ static inline bool may_print(const struct rule *rule, uint64_t reading) {
     return reading + rule->printing >= rule->readings;
 }
 
-/* Do lines matter whose key is absent, or was spilled? */
+/* Are there readings whose keys are looked up, but not stored? */
 static inline bool some_only_read(const struct rule *rule) {
     return rule->storing < rule->readings;
 }
@@ -94,15 +94,15 @@ struct exact_job {
     struct rule rule;
     const struct file_group *readings;
     struct hash_condition condition; /* of lines that are compared */
-    /* From the readings (exact_run.c): */
-    struct sample sum, stored; /* of all files; of those with stored keys; */
-    struct sample hashed;      /* and of those that store keys or may print */
-    bool known;                /* no file is a pipe */
-    bool second;               /* there is a second output */
-    struct kept_text kept;     /* what a method that gave up read of pipes */
+    /* From the readings (exact_run.c): all of them, the ones that store keys,
+     * and the ones that store keys or may print. */
+    struct sample sum, stored, hashed;
+    bool known;            /* no file is a pipe */
+    bool second;           /* there is a second output */
+    struct kept_text kept; /* what a method that gave up read of pipes */
 };
 
-/* The others are only looked up among the stored keys. */
+/* Other readings are only looked up among the stored keys. */
 static inline bool is_hashed(const struct rule *rule, size_t reading) {
     return stores_keys(rule, reading) || may_print(rule, reading);
 }
@@ -124,7 +124,7 @@ struct figures {
 struct line_counts {
     uint64_t lines, bytes;
     uint64_t marked;   /* candidates */
-    uint64_t keys;     /* different keys of these */
+    uint64_t keys;     /* different keys of candidates */
     uint64_t distinct; /* different keys of all lines */
     uint64_t hot;      /* lines that repeat a frequent key */
     double distinct_size, distinct_key_size; /* of a line, of a key, on average

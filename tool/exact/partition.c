@@ -60,7 +60,7 @@ static void begin_spilling(struct partition *p) {
         p->spills[i] = spill_new(memory_of_spill(p->memory, p->spill_count));
 }
 
-/* Its number is then that of the file. */
+/* In a spill the number of a record is the number of its file. */
 static void spill_record(struct partition *p, uint64_t hash,
                          const struct record *r, uint64_t file) {
     if (!p->full) begin_spilling(p);

@@ -14,8 +14,8 @@ const uint8_t *secret_key(void); /* NULL if none was given */
  * answers yes: so look at filter_expect_health before an answer is printed. */
 calyx_filter *filter_open(const char *path);
 
-/* The same of a file that may hold a filter of another program, by itself or as
- * --layout says: then that is `*foreign`, and NULL is returned. */
+/* The same for a file that may hold a filter of another program, as its head or
+ * --layout says: then `*foreign` is that filter, and NULL is returned. */
 struct foreign_file;
 calyx_filter *filter_open_any(const char *path, struct foreign_file **foreign);
 

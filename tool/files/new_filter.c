@@ -107,8 +107,8 @@ bool uses_bits(const calyx_info *is, uint64_t bits) {
     return (double)is->bits >= 0.99 * (double)bits;
 }
 
-/* Without --kind: the first that keeps the rate, or has the bits, of those that
- * keys are added to and that do not remove; NULL, the default, if none does. */
+/* Without --kind: the first kind that keeps the rate, or uses the bits, can add
+ * and cannot remove; NULL, the default, if there is none. */
 static const char *kind_for(calyx_options want) {
     if (want.capacity == 0 && !want.bits) want.capacity = 1000;
     want.growth = wanted.growth;

@@ -27,8 +27,8 @@ bool has_size(void);
  * few bits: without --kind, --bits takes the first that does not. */
 bool uses_bits(const calyx_info *is, uint64_t bits);
 
-/* The options with the bits of --bits, or those that fit into --memory, if one
- * was given. */
+/* The options with the bits of --bits, or with the bits that fit into --memory,
+ * if one was given. */
 calyx_options size_wanted(calyx_options want);
 
 /* A small filter with the hash of those to be built. */

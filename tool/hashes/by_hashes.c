@@ -1,8 +1,9 @@
 /*
  * The method for plain files that do not fit into memory: they are read for
- * their hashes first, which mark candidates (candidates.h). Then only these are
- * compared, with their keys in memory, in more passes if these do not fit; or
- * spilled (key_engine.h), if that costs less. The last pass prints.
+ * their hashes first, which mark candidates (candidates.h). Then only the
+ * candidates are compared, with their keys in memory: in more passes if the
+ * keys do not fit, or spilled (key_engine.h) if that costs less. The last pass
+ * prints.
  */
 #include <stdio.h>
 #include <string.h>
@@ -108,9 +109,10 @@ static void visit_stored(struct key_engine *e, uint64_t line,
     l->count = n;
 }
 
-/* Look up the chosen lines of a batch. What is left to be done in order are
- * keys that are not there, except of files that were not hashed if they were
- * not spilled either; and with tallies, all. */
+/* Look up the chosen lines of a batch. Lines become candidates, to be visited
+ * in order, if their key is absent; with tallies, if it is present, too. An
+ * absent key of a file that was not hashed is done, unless it may be spilled.
+ */
 static void look_up(struct text_block *block, const struct key_batch *batch,
                     uint64_t line, const bool *chosen, bool hashed) {
     const struct candidate_pass *const p = block->context;
@@ -152,6 +154,7 @@ static bool find_lines(const struct candidate_pass *p,
     *end = found->block_starts[number + 1];
     return true;
 }
+
 /* A dropped line is not printed, and so keeps or gets a mark. */
 static void drop_lines(const struct key_engine *e,
                        const struct key_batch *batch, uint64_t line,
@@ -161,7 +164,7 @@ static void drop_lines(const struct key_engine *e,
         if (dropped[i]) marks_set(e->marks, line + i);
 }
 
-/* Only lines with marks are. */
+/* In a file that was hashed: lines with marks. */
 static void find_marked(struct text_block *block, struct key_batch *batch) {
     const struct candidate_pass *const p = block->context;
     const struct key_engine *const e = p->engine;
@@ -185,7 +188,8 @@ static void find_marked(struct text_block *block, struct key_batch *batch) {
     point_to_copies(block);
 }
 
-/* All lines of a file that was not hashed, if their key may be there. */
+/* In a file that was not hashed: lines whose key is stored, or may be spilled.
+ */
 static void find_stored(struct text_block *block, struct key_batch *batch) {
     bool chosen[BATCH_ROOM];
     memset(chosen, true, sizeof chosen);
@@ -249,8 +253,8 @@ static uint64_t read_pass(struct candidate_pass *p,
     return bytes;
 }
 
-/* If the keys do not fit, for a share of the keys each time, or spilling. The
- * last pass prints, unless records were spilled. */
+/* If the keys do not fit: in passes over a share of the keys each, or by
+ * spilling. The last pass prints, unless records were spilled. */
 static struct figures compare_candidates(const struct exact_job *job,
                                          const struct candidates *found) {
     const uint64_t size = found->bytes / (found->lines + 1);

@@ -1,5 +1,5 @@
 /*
- * Candidates: lines whose keys may equal those of other lines.
+ * Candidates: lines whose keys may equal the keys of other lines.
  *
  * The first pass over the files hashes the lines of files that store keys or
  * print lines, and scatters the hashes into ranges. In each range a small table
@@ -18,7 +18,7 @@ struct candidates {
     struct line_marks *marks;
     uint64_t lines, bytes;  /* read */
     uint64_t marked;        /* lines */
-    uint64_t keys;          /* different hashes of these */
+    uint64_t keys;          /* different hashes of marked lines */
     uint64_t *starts;       /* of each reading: its first line, if it is hashed;
                                and the end */
     uint64_t *block_starts; /* of each block of the pipeline: its first line;
@@ -27,8 +27,8 @@ struct candidates {
     uint64_t *first_blocks; /* of each reading */
 };
 
-/* Find them in at most `memory` bytes. Returns false if there are many more
- * lines than expected, and found->marks would take too much of it. */
+/* Find candidates in at most `memory` bytes. Returns false if there are many
+ * more lines than expected, and found->marks would take too much of it. */
 bool candidates_find(struct candidates *found, const struct exact_job *job,
                      uint64_t memory);
 void candidates_free(struct candidates *found);

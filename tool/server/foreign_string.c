@@ -1,7 +1,7 @@
 /*
- * Bits in a string of a server, as clients set them by SETBIT: Redisson's, and
- * those that a layout in one line describes. The string ends with the last byte
- * in which a bit is set, or later.
+ * Bits in a string of a server, as clients set them by SETBIT: filters of
+ * Redisson, and filters whose layout is given in one line. The string ends with
+ * the last byte in which a bit is set, or later.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 #include "server/foreign.h"
 
-/* A server is not held for long by a command for as many bytes. */
+/* Bytes of one command: few enough not to hold up the server. */
 enum { PIECE = 1 << 20 };
 
 /* ---- The config ---------------------------------------------------------- */

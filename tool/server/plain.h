@@ -63,8 +63,8 @@ const struct plain_place *plain_place_of(const struct plain_filter *filter);
 const struct url *plain_address(const struct plain_filter *filter);
 const calyx_layout *plain_layout(const struct plain_filter *filter);
 
-/* Were keys added since it was pushed? Ask after its bytes were read. The
- * number of items is then that of now. */
+/* Were keys added since it was pushed? Ask after its bytes were read. Also
+ * updates the number of items. */
 bool plain_is_changed(struct plain_filter *filter);
 
 /* Fail if its kind does not say what a lookup reads, or a secret key is
@@ -106,8 +106,8 @@ struct plain_push {
 void plain_push(const struct plain_push *push);
 
 /* All bytes of the file, checked, in memory of their own. If keys were added
- * since it was pushed, they are those of a file that a writer left open: to be
- * read as such, and saved again. */
+ * since it was pushed, the bytes are a file that a writer left open: read it as
+ * such, and save it again. */
 struct plain_file {
     uint8_t *bytes; /* aligned to 64 */
     size_t size;

@@ -506,7 +506,7 @@ static void check_state(calyx_layout *layout, const struct plain_file *file,
         fail_damaged(name, &why);
 }
 
-/* Compare all ranges with their checksums, and mark those that differ, if keys
+/* Compare all ranges with their checksums, and mark ranges that differ, if keys
  * were added. Returns how many did. */
 static uint64_t mark_changed(calyx_layout *layout, struct plain_file *file,
                              const struct sections *s, const char *name,

@@ -14,8 +14,8 @@
 
 /* ---- Positions ----------------------------------------------------------- */
 
-/* Modulo the number of positions. That of a number below 0 is what remains
- * above 0, as in Python and in mathematics. */
+/* The number modulo the number of positions, never below 0, as in Python and in
+ * mathematics. */
 static uint64_t reduced(const struct word_filter *w, uint64_t number) {
     if (w->line.is_signed && number >> 63)
         return w->modulus - 1 - modulo(~number, w->modulus, w->inverse);
@@ -42,7 +42,7 @@ static uint64_t next_seed(struct word_walk *walk) {
     return reduced(walk->filter, seeded(walk, seed));
 }
 
-/* Sums without bounds are those of the remainders. */
+/* Sums without bounds: the sums of the remainders have the same positions. */
 static void start_double(const struct word_filter *w, const void *key,
                          size_t size, struct word_walk *walk) {
     const struct layout_line *const line = &w->line;
@@ -81,7 +81,7 @@ static struct word_filter filter_of(const struct layout_line *line) {
                                 .line = *line};
 }
 
-/* Without a line: the textbook's filter, of a good hash. */
+/* Without a line: the textbook's filter, with a good hash. */
 static calyx_status choose_line(uint64_t capacity, double rate,
                                 struct layout_line *line, calyx_error *why) {
     char text[80];

@@ -72,7 +72,7 @@ void word_take(const struct word_filter *w, struct foreign_filter *f);
  * succeeds. */
 calyx_status word_check(struct word_filter *w, uint64_t modulus,
                         uint64_t probes, calyx_error *why);
-/* The same of a file whose head counts words, in 32 bits with a sign. */
+/* The same for a file whose head counts words, in 32 bits with a sign. */
 calyx_status word_check_words(struct word_filter *w, uint64_t words,
                               uint64_t probes, calyx_error *why);
 /* How large Guava makes a filter, and Spark, which has its formulas. */
