@@ -4,8 +4,8 @@
  *
  * The first byte of an input selects a layout, and whether its file or a dump
  * follows; before bits without a head, a line says their layout. The checksum
- * of what DUMP replies is made right first, and that of a dump if the byte says
- * so: else hardly a change would get behind it.
+ * of a DUMP reply is made right first, and the checksum of a dump if the byte
+ * says so: else hardly any change would get past it.
  */
 #include "foreign/dump_file.h"
 #include "foreign/dump_payload.h"

@@ -246,7 +246,7 @@ func (f *PlainFilter) about(g *generation, c command) []any {
 }
 
 // run returns replies to commands about pieces, and the pieces that lack their guard,
-// which is read behind everything else.
+// which is read after everything else.
 func (f *PlainFilter) run(ctx context.Context, g *generation, commands []command) (replies []any, lost []uint64, err error) {
 	if len(commands) == 0 {
 		return nil, nil, nil

@@ -2,7 +2,7 @@
 // that the caller has: of node-redis or ioredis. The library says which 64 bytes answer a
 // lookup and which bits a key sets; GETRANGE reads them, and BITFIELD sets them.
 //
-// Each string begins with the generation of the filter. It is read behind all lines, and
+// Each string begins with the generation of the filter. It is read after all lines, and
 // an answer counts only if it was there: a string that the server has evicted, and that
 // an addition made anew, is an error, never a "no".
 
@@ -21,7 +21,7 @@ function sender(client) {
     : (words) => client.sendCommand(words, options);
 }
 
-// A cluster may send a command again, behind later ones.
+// A cluster may send a command again, after later ones.
 const isCluster = (client) => typeof client.nodeClient === "function" || client.isCluster === true;
 
 const text = (value) => value == null ? "" : String(value);

@@ -9,7 +9,7 @@
 
 `calyx push --plain FILE URL` stores a filter. A lookup reads 64 bytes by GETRANGE, an
 addition sets the bits of a key by BITFIELD; doc/FORMAT.md describes the keys. Each
-piece begins with the generation of the filter, which is read behind all lines: a piece
+piece begins with the generation of the filter, which is read after all lines: a piece
 that the server has evicted is an error, never a "no".
 """
 from __future__ import annotations
@@ -125,7 +125,7 @@ class PlainFilter:
 
     def _run(self, now: _Generation, commands: list[tuple]) -> tuple[list, list[int]]:
         """Replies to commands about pieces, and the pieces that lack their guard, which
-        is read behind everything else."""
+        is read after everything else."""
         pieces = sorted({command[0] for command in commands})
         pipe = self._client.pipeline(transaction=False)
         for piece, name, *words in [*commands, *((p, "GETRANGE", 0, _GUARD - 1) for p in pieces)]:

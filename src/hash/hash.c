@@ -152,9 +152,9 @@ ALWAYS_INLINE uint64_t xxh3_of_bytes(const void *state, const void *key,
 #endif
 
 /* Ids and digests often have one length. Keys of 17 to 32 bytes need no inner
- * bytes: as long as eight at a time have such a size, a branch on that is
- * always predicted. From the first eight on that differ, the sizes of a batch
- * are not compared any more. */
+ * bytes: while groups of eight keys all have 17 to 32 bytes, the branch is
+ * always predicted. After the first group that does not, the sizes of the batch
+ * are no longer compared. */
 enum { GROUP = 8 };
 
 static inline bool have_17_to_32_bytes(const calyx_key *keys) {

@@ -74,7 +74,7 @@ static inline struct slot_hash slot_hash(const struct slot_table *t,
     return (struct slot_hash){LINE_SLOTS * line + first_in_line(tag), tag};
 }
 
-/* Where the search goes on behind a slot. */
+/* Where the search goes on after a slot. */
 static inline uint64_t next_slot(const struct slot_table *t, uint64_t at,
                                  uint64_t tag) {
     const uint64_t next = at / LINE_SLOTS * LINE_SLOTS + (at + 1) % LINE_SLOTS;

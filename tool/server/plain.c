@@ -208,7 +208,7 @@ static bool is_guard(const struct plain_filter *f, const struct reply *reply) {
            memcmp(text, f->place.generation, size) == 0;
 }
 
-/* All commands of a list at once, and behind them the guards of the pieces that
+/* All commands of a list at once, and after them the guards of the pieces that
  * they are about: one round trip. If one of the commands has to be repeated,
  * the guards are, too. Returns whether all guards are there; marks are left for
  * the pieces that lack theirs. */
@@ -469,7 +469,7 @@ static void free_lookups(struct plain_lookups *l) {
     free(l);
 }
 
-/* The lines of the active keys in a part, one behind the other. */
+/* The lines of the active keys in a part, in sequence. */
 static bool read_lines(struct plain_filter *f, struct plain_lookups *l,
                        uint32_t part) {
     size_t n = 0;

@@ -8,7 +8,7 @@
  *
  * A piece that was evicted would read as zeros once a client adds to it again,
  * and a key would seem to be absent. So each piece begins with the generation,
- * which no client writes but push, and which is read behind all lines: an
+ * which only push writes, and which is read after all lines: an
  * answer counts only if it was there.
  */
 #ifndef CALYX_TOOL_PLAIN_H

@@ -207,7 +207,7 @@ static void expect_free(struct upload *u) {
     if (kind == PLAIN_FILTER && !u->push->swap) fail_taken(u);
 }
 
-/* The fields behind `bytes` are for people: clients read the header. */
+/* The fields after `bytes` are for people: clients read the header. */
 enum { FIELDS = 16, FIELD_BYTES = 32 };
 struct fields {
     char name[FIELDS][FIELD_BYTES], value[FIELDS][FIELD_BYTES];

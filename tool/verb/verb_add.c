@@ -260,7 +260,7 @@ static int run_in_server(int count, char **files) {
     const struct stages stages = {
         .in_parallel = add_in_server,
         .in_order = count_added,
-        .so_far = "lines before that, and perhaps some behind it, were added",
+        .so_far = "lines before that, and perhaps some after it, were added",
     };
     const struct input_totals totals = run_pipeline(&stages, count, files);
     query_close();

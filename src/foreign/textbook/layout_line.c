@@ -251,9 +251,9 @@ static bool repeats_a_seed(const struct layout_line *line) {
 const char *layout_line_flaw(const struct layout_line *line) {
     const bool flips =
         line->is_double && !line->seed_count && !line->hash->has_two;
-    /* The low 32 bits of both hashes add up to 2^32 - 1. So one says the other
-     * if there are no more bits, or modulo a power of 2 that the number of
-     * positions has as a factor: 4.9 % pass instead of 0.8 % at 1000. */
+    /* The low 32 bits of both hashes add up to 2^32 - 1. So the first gives the
+     * second if a hash has 32 bits; else it gives the second modulo each power
+     * of 2 that divides the number of positions. */
     if (flips && (line->hash->bits == 32 || line->positions % 2 == 0))
         return "the second hash depends on the first";
     if (repeats_a_seed(line))
