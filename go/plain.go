@@ -115,7 +115,7 @@ func text(reply any) string {
 	return ""
 }
 
-// fields returns fields of the hash, "" for those that are not there.
+// fields returns fields of the hash, "" for a missing field.
 func (f *PlainFilter) fields(ctx context.Context, names ...any) ([]string, error) {
 	replies, err := f.do(ctx, [][]any{append([]any{"HMGET", f.name}, names...)})
 	if err != nil {
