@@ -36,10 +36,14 @@ class Relay:
         """Whether it is the relay that ends the connection now."""
         return True
 
+    def weight(self, data):
+        """What these bytes count."""
+        return len(data)
+
     def copy(self, source, target, left):
         try:
             while data := source.recv(65536):
-                left[0] -= len(data)
+                left[0] -= self.weight(data)
                 if left[0] < 0:
                     self.broken += 1
                     if self.breaks():
@@ -58,6 +62,31 @@ class Relay:
 
     def close(self):
         self.listener.close()
+
+
+class Acting(Relay):
+    """Does something before the server gets these bytes for the first time, and breaks
+    the connection then if that returns True."""
+
+    def __init__(self, port, bytes, act):
+        super().__init__(port, 0)
+        self.bytes, self.act, self.acted = bytes, act, False
+
+    def weight(self, data):
+        if self.acted or self.bytes not in data:
+            return 0
+        self.acted = True
+        return 1 if self.act() else 0
+
+
+def losing(server, command):
+    """A relay to a server that is killed before it takes this command, and begins anew,
+    with what it has saved."""
+    def begin_anew():
+        server.kill()
+        server.start(port=server.port)
+        return True
+    return Acting(server.port, b"\r\n%s\r\n" % command, begin_anew)
 
 
 class Strange:

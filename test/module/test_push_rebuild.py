@@ -5,7 +5,7 @@ import os
 
 import pytest
 from command import bad, calyx, good, lines, make, url
-from relay import Relay
+from relay import Relay, losing
 from servers import free_port, join_cluster
 
 ALL = [1] * 1000
@@ -118,6 +118,52 @@ def test_a_key_whose_connection_breaks_at_the_swap(server, r, tmp_path, live):
             break
         assert r("BF.INFO", "seen", "REBUILD") == [int(token)]
     assert broken and r("BF.MEXISTS", "seen", "late", 1999) == [1, 1]
+
+
+@pytest.mark.parametrize("rebuilds", [False, True])
+def test_a_server_that_loses_all_at_the_swap_is_not_taken_for_one_that_swapped(
+        start, tmp_path, rebuilds):
+    server = start()
+    file = make(tmp_path / "f.calyx")
+    good("push", file, url(server))
+    how = ["--swap"]
+    if rebuilds:
+        how = ["--rebuild", good("push", "--rebuild-begin", url(server)).decode().strip()]
+    relay = losing(server, b"BF.SWAP")
+    bad("the server has lost the filter", "push", *how, file,
+        f"redis://127.0.0.1:{relay.port}/seen")
+    assert server.client()("KEYS", "*") == []
+    relay.close()
+
+
+def test_a_server_that_has_the_old_filter_again_did_not_swap(start, tmp_path):
+    """It saved before the new one was staged."""
+    server = start()
+    file = make(tmp_path / "f.calyx")
+    good("push", file, url(server))
+    server.client()("SAVE")
+    relay = losing(server, b"BF.SWAP")
+    bad("the server has lost the filter", "push", "--swap", file,
+        f"redis://127.0.0.1:{relay.port}/seen")
+    assert server.client()("BF.INFO", "seen", "GENERATION") == [0]
+    relay.close()
+
+
+def test_a_user_who_may_not_call_info_pushes_as_before(server, r, tmp_path, live):
+    r("ACL", "SETUSER", "default", "-bf.info")
+    good(*from_command(live(), tmp_path / "new.calyx", url(server)))
+    r("ACL", "SETUSER", "default", "+bf.info")
+    assert r("BF.EXISTS", "seen", "late") == 1
+
+
+def test_a_file_of_a_name_alike_stays(server, tmp_path, live):
+    mine = tmp_path / "new-f.calyx"
+    mine.write_bytes(b"mine")
+    bad("the command ended with 3", *from_command(live("exit 3"), tmp_path / "f.calyx",
+                                                  url(server)))
+    good(*from_command(live(), tmp_path / "f.calyx", url(server)))
+    assert mine.read_bytes() == b"mine"
+    assert sorted(os.listdir(tmp_path)) == ["f.calyx", "list", "new-f.calyx", "old.calyx"]
 
 
 def test_shards_have_a_token_each(server, r, tmp_path):

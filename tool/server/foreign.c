@@ -98,7 +98,8 @@ void foreign_begin(struct foreign_session *s) {
     cluster_unlink(s->server, &s->call, &s->key); /* an earlier push left it */
 }
 
-/* If the answer is lost, it was done if the first key is gone. */
+/* If the answer is lost, it was done if the first key is gone, unless the
+ * server has lost all. */
 void foreign_publish(struct foreign_session *s) {
     const char *const command = s->swap ? "RENAME" : "RENAMENX";
     call_for(&s->call, command, &s->key);
@@ -112,7 +113,8 @@ void foreign_publish(struct foreign_session *s) {
     reply_free(reply);
     if (taken) cluster_unlink(s->server, &s->call, &s->key);
     if (taken) fail_exists(s);
-    if (lost && cluster_has_key(s->server, &s->call, &s->key))
+    if (lost && (cluster_has_key(s->server, &s->call, &s->key) ||
+                 !cluster_has_key(s->server, &s->call, &s->target)))
         fail("%s: the answer to %s was lost, and it was not done; push again",
              s->address->shown, command);
     call_free(&s->call);

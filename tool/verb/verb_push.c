@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "files/filter_file.h"
 #include "frame/child.h"
@@ -257,9 +258,37 @@ static void commit(void) {
 
 /* ---- Swapping ------------------------------------------------------------ */
 
-/* If the answer is lost, it was done if the staged key is gone. */
+/* How often the target was swapped. 0: there is no filter; -1: this user may
+ * not call BF.INFO. */
+static long long generation_now(void) {
+    long long generation = 0;
+    call_for(&call, "BF.INFO", &load.target);
+    call_text(&call, "GENERATION");
+    struct reply *const reply = cluster_query(server, &call, false);
+    const char *const error = reply_error(reply);
+    if (error && strncmp(error, "NOPERM", 6) == 0) generation = -1;
+    if (reply_parts(reply) == 1)
+        reply_number(reply_part(reply, 0), &generation);
+    reply_free(reply);
+    return generation;
+}
+
+/* The staged key is gone: by the swap, or the server has lost it. */
+static void expect_swapped(long long before) {
+    const long long now = generation_now();
+    if (before < 0 || now < 0 ? cluster_has_key(server, &call, &load.target)
+                              : now > before)
+        return;
+    fail("%s: the server has lost the filter that was to take the place of %s: "
+         "did it restart? Push again",
+         address.shown, load.target.text);
+}
+
+/* If the answer is lost, it was done if the staged key is gone, and the target
+ * is of a later generation. */
 static void take_the_place(void) {
     char token[24];
+    const long long before = generation_now();
     snprintf(token, sizeof token, "%" PRIu64, tokens.token[load.number]);
     for (load.tries = 0;;) {
         note_try();
@@ -271,7 +300,11 @@ static void take_the_place(void) {
         const char *const error = reply ? reply_error(reply) : NULL;
         if (error) fail_reply(&address, &call, error);
         reply_free(reply);
-        if (reply || !cluster_has_key(server, &call, &load.key)) return;
+        if (reply) return;
+        if (!cluster_has_key(server, &call, &load.key)) {
+            expect_swapped(before);
+            return;
+        }
     }
 }
 
@@ -395,13 +428,14 @@ static void push_shards(const char *stem) {
 
 /* ---- Rebuilds ------------------------------------------------------------ */
 
-/* FOLDER/FILE.calyx as FOLDER/new-FILE.calyx. */
+/* FOLDER/FILE as FOLDER/.FILE.ID.new, which is nobody else's (draft.c). */
 static char *new_name_of(const char *file) {
     const char *const slash = strrchr(file, '/');
     const int folder = slash ? (int)(slash - file) + 1 : 0;
-    const size_t size = strlen(file) + sizeof "new-";
+    const size_t size = strlen(file) + 32;
     char *const name = alloc_memory(size);
-    snprintf(name, size, "%.*snew-%s", folder, file, file + folder);
+    snprintf(name, size, "%.*s.%.200s.%ld.new", folder, file, file + folder,
+             (long)getpid());
     return name;
 }
 
