@@ -6,6 +6,7 @@ import threading
 
 import pytest
 from command import CALYX, bad, calyx, environment, good, lines, make, url
+from relay import Acting, losing
 from resp import Error
 from servers import Server, free_port, join_cluster, read_page, until
 
@@ -123,6 +124,9 @@ def test_keys_of_other_types_are_left_alone(server, client, path):
     client("HSET", "seen", "colour", "red")
     bad("no filter", "check", "--server", url(server), given=b"1\n")
     assert client("GET", "seen:shards") is None
+    bad("a hash that is not that of a plain filter", "push", "--plain", "--swap", path,
+        url(server))
+    assert client("HGETALL", "seen") == [b"colour", b"red"]
 
 
 # ---- Additions ---------------------------------------------------------------
@@ -378,6 +382,28 @@ def test_keys_added_to_strings_that_a_swap_has_left_are_added_to_the_new_ones(
     assert len(pieces(client)) == 1
 
 
+def test_a_pull_of_a_filter_that_is_replaced_at_its_end_is_of_the_new_one(
+        server, client, tmp_path, path):
+    good("push", "--plain", path, url(server))
+    good("add", "--server", url(server), given=lines(OTHERS))
+    relay = Acting(server.port, b"changed:", lambda: good(
+        "push", "--plain", "--swap", path, url(server)) and None)
+    good("pull", "-o", tmp_path / "b.calyx", f"redis://127.0.0.1:{relay.port}/seen")
+    assert relay.acted and (tmp_path / "b.calyx").read_bytes() == path.read_bytes()
+    relay.close()
+
+
+def test_an_addition_after_a_swap_leaves_no_field_of_the_old_filter(server, client, path):
+    good("push", "--plain", path, url(server))
+    relay = Acting(server.port, b"changed:", lambda: good(
+        "push", "--plain", "--swap", path, url(server)) and None)
+    good("add", "--server", f"redis://127.0.0.1:{relay.port}/seen", given=lines(OTHERS))
+    generation = fields(client)[b"generation"]
+    assert relay.acted and {f for f in fields(client) if b":" in f} == {
+        b"changed:" + generation, b"pieces:" + generation}
+    relay.close()
+
+
 def test_a_swap_to_other_options_for_keys_is_an_error_for_who_is_asking(
         server, client, tmp_path, path):
     good("push", "--plain", path, url(server))
@@ -437,6 +463,19 @@ def test_what_a_failed_push_leaves_expires(server, client, path):
     assert left and sum(ttl == -1 for ttl in left) <= 1
     good("push", "--plain", path, url(server))
     assert has(server, KEYS) == lines(KEYS)
+
+
+@pytest.mark.parametrize("how", [(), ("--swap",)])
+def test_a_server_that_loses_all_before_it_is_done_is_an_error(start, path, how):
+    server = start(module=None)
+    if how:
+        good("push", "--plain", path, url(server))
+    relay = losing(server, b"HSET")
+    bad("the server has lost a piece", "push", "--plain", *how, path,
+        f"redis://127.0.0.1:{relay.port}/seen")
+    bad("pieces of the filter are missing", "check", "--server", url(server),
+        given=b"1\n")
+    relay.close()
 
 
 def test_a_server_without_memory_is_an_error(server, client, path):

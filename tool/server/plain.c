@@ -99,18 +99,20 @@ static void changed_field(const struct plain_place *p, char field[32]) {
     snprintf(field, 32, "changed:%s", p->generation);
 }
 
-bool plain_is_changed(struct plain_filter *f) {
-    char field[32];
+bool plain_is_changed(struct plain_filter *f, bool *is) {
+    char field[32], now[GENERATION_BYTES + 1] = "";
     changed_field(&f->place, field);
     call_for(&f->call, "HMGET", &f->place.name);
     call_text(&f->call, field);
     call_text(&f->call, "items");
+    call_text(&f->call, "generation");
     struct reply *const reply = cluster_demand(f->server, &f->call);
-    if (reply_parts(reply) != 2) fail_answer(f->address, &f->call, "");
-    const bool is = reply_text(reply_part(reply, 0), NULL) != NULL;
+    if (reply_parts(reply) != 3) fail_answer(f->address, &f->call, "");
+    *is = reply_text(reply_part(reply, 0), NULL) != NULL;
     read_number(reply_part(reply, 1), &f->place.items);
+    const bool has = read_generation(reply_part(reply, 2), now);
     reply_free(reply);
-    return is;
+    return has && strcmp(now, f->place.generation) == 0;
 }
 
 /* ---- Reading ------------------------------------------------------------- */
@@ -596,7 +598,8 @@ static void drop_lost_pieces(struct plain_filter *f) {
 }
 
 /* Say in the hash that checksums no longer fit. If the hash was lost, this
- * makes it again: then it is removed. */
+ * makes it again: then it is removed. If the filter was replaced, the field is
+ * removed, as the push may have removed it before. */
 static void announce(struct plain_filter *f) {
     char field[32];
     if (f->announced) return;
@@ -615,11 +618,12 @@ static bool is_current(struct plain_filter *f) {
     struct reply *const reply = cluster_demand(f->server, &f->call);
     const bool is = read_generation(reply, now);
     reply_free(reply);
-    if (is) return strcmp(now, f->place.generation) == 0;
+    if (is && strcmp(now, f->place.generation) == 0) return true;
     changed_field(&f->place, field);
     call_for(&f->call, "HDEL", &f->place.name);
     call_text(&f->call, field);
     reply_free(cluster_demand(f->server, &f->call));
+    if (is) return false;
     fail_here(f, "there is no filter under this key any more");
 }
 
@@ -669,7 +673,7 @@ static bool try_add(struct plain_filter *f, struct plain_lookups *l,
     announce(f);
     const bool whole = set_bits(f, l, additions, fresh);
     if (!whole) drop_lost_pieces(f);
-    if (!whole || !is_current(f)) return false;
+    if (!is_current(f) || !whole) return false;
     for (size_t i = 0; i < n; i++) sum += fresh[i];
     count_fresh(f, sum);
     return true;

@@ -64,8 +64,9 @@ const struct url *plain_address(const struct plain_filter *filter);
 const calyx_layout *plain_layout(const struct plain_filter *filter);
 
 /* Were keys added since it was pushed? Ask after its bytes were read. Also
- * updates the number of items. */
-bool plain_is_changed(struct plain_filter *filter);
+ * updates the number of items. False if the filter was replaced: then this is
+ * not known. */
+bool plain_is_changed(struct plain_filter *filter, bool *is);
 
 /* Fail if its kind does not say what a lookup reads, or a secret key is
  * missing.

@@ -146,13 +146,11 @@ static void send_piece(struct upload *u, uint64_t number,
 }
 
 /* A piece that was evicted while it was sent lacks its first bytes. */
-static void finish_piece(struct upload *u, uint64_t number, double ttl) {
+static bool is_whole_piece(struct upload *u, uint64_t number) {
     struct cluster *const server = u->push->server;
     const struct name name = plain_piece_name(&u->place, number);
     long long length = 0;
     size_t size = 0;
-    call_ttl(u, &name, ttl);
-    reply_free(cluster_demand(server, &u->call));
     call_for(&u->call, "STRLEN", &name);
     struct reply *reply = cluster_demand(server, &u->call);
     reply_number(reply, &length);
@@ -162,18 +160,43 @@ static void finish_piece(struct upload *u, uint64_t number, double ttl) {
     call_text(&u->call, "7");
     reply = cluster_demand(server, &u->call);
     const char *const guard = reply_text(reply, &size);
-    if ((uint64_t)length !=
-            GENERATION_BYTES + plain_piece_bytes(&u->place, number) ||
-        !guard || size != GENERATION_BYTES ||
-        memcmp(guard, u->place.generation, size) != 0)
-        fail("%s: the server has lost a piece while others were sent: has it "
-             "the memory, and does it evict keys?",
-             u->push->address->shown);
+    const bool is =
+        (uint64_t)length ==
+            GENERATION_BYTES + plain_piece_bytes(&u->place, number) &&
+        guard && size == GENERATION_BYTES &&
+        memcmp(guard, u->place.generation, size) == 0;
     reply_free(reply);
     free(name.text);
+    return is;
+}
+
+static _Noreturn void fail_lost_piece(const struct upload *u) {
+    fail("%s: the server has lost a piece while others were sent: has it the "
+         "memory, does it evict keys, did it restart?",
+         u->push->address->shown);
+}
+
+static void finish_piece(struct upload *u, uint64_t number, double ttl) {
+    const struct name name = plain_piece_name(&u->place, number);
+    call_ttl(u, &name, ttl);
+    reply_free(cluster_demand(u->push->server, &u->call));
+    free(name.text);
+    if (!is_whole_piece(u, number)) fail_lost_piece(u);
 }
 
 /* ---- Push: the hash ------------------------------------------------------ */
+
+/* The generation that the hash says; false if it says none. */
+static bool has_generation(struct upload *u, bool *is_this) {
+    call_for(&u->call, "HGET", &u->place.name);
+    call_text(&u->call, "generation");
+    struct reply *const reply = cluster_demand(u->push->server, &u->call);
+    const char *const there = reply_text(reply, NULL);
+    *is_this = there && strcmp(there, u->place.generation) == 0;
+    const bool has = there != NULL;
+    reply_free(reply);
+    return has;
+}
 
 /* What `expire` says, or what is left to the filter that is replaced; 0: it
  * does not expire. */
@@ -205,6 +228,11 @@ static void expect_free(struct upload *u) {
              "another one, or remove it by UNLINK first",
              u->push->address->shown);
     if (kind == PLAIN_FILTER && !u->push->swap) fail_taken(u);
+    bool unused;
+    if (kind == PLAIN_FILTER && !has_generation(u, &unused))
+        fail("%s: the key holds a hash that is not that of a plain filter; "
+             "name another one, or remove it by UNLINK first",
+             u->push->address->shown);
 }
 
 /* The fields after `bytes` are for people: clients read the header. */
@@ -257,13 +285,9 @@ static void take_name(struct upload *u) {
     struct reply *reply = cluster_demand(server, &u->call);
     reply_number(reply, &is_first);
     reply_free(reply);
-    if (is_first) return;
-    call_for(&u->call, "HGET", &u->place.name);
-    call_text(&u->call, "generation");
-    reply = cluster_demand(server, &u->call);
-    const char *const there = reply_text(reply, NULL);
-    if (!there || strcmp(there, u->place.generation) != 0) fail_taken(u);
-    reply_free(reply);
+    bool is_this = is_first;
+    if (!is_first) has_generation(u, &is_this);
+    if (!is_this) fail_taken(u);
 }
 
 /* From here on all clients see this generation. */
@@ -281,6 +305,17 @@ static void commit(struct upload *u) {
     call_text(&u->call, "key-options");
     call_text(&u->call, options ? options : "");
     reply_free(cluster_demand(server, &u->call));
+}
+
+/* A server that has lost all before it took the HSET, which was sent again, has
+ * the hash alone. Another push may have replaced this generation by now. */
+static void expect_pieces(struct upload *u) {
+    bool is_this;
+    for (uint64_t i = 0; i < plain_pieces(&u->place); i++) {
+        if (is_whole_piece(u, i)) continue;
+        if (!has_generation(u, &is_this) || is_this) fail_lost_piece(u);
+        return;
+    }
 }
 
 static void drop_generation(struct upload *u, const char *generation,
@@ -398,6 +433,7 @@ void plain_push(const struct plain_push *push) {
         call_ttl(&u, &u.place.name, ttl);
         reply_free(cluster_demand(push->server, &u.call));
     }
+    expect_pieces(&u);
     drop_older(&u);
     call_free(&u.call);
 }
@@ -437,7 +473,8 @@ static bool read_bytes(struct plain_filter *f, struct plain_file *file,
     return true;
 }
 
-static void read_all(struct plain_filter *f, struct plain_file *file) {
+static void read_all(struct plain_filter *f, struct plain_file *file,
+                     bool *changed) {
     struct progress progress = {.share = share_pulled, .of_bytes = true};
     progress.context = &progress;
     progress.size = plain_place_of(f)->bytes;
@@ -447,7 +484,8 @@ static void read_all(struct plain_filter *f, struct plain_file *file) {
         progress.size = file->size = plain_place_of(f)->bytes;
         file->bytes = size <= SIZE_MAX ? aligned_alloc(64, (size_t)size) : NULL;
         if (!file->bytes) fail("no memory for %" PRIu64 " bytes", size);
-        if (read_bytes(f, file, &progress)) break;
+        if (read_bytes(f, file, &progress) && plain_is_changed(f, changed))
+            break;
         free(file->bytes);
         plain_renew(f);
     }
@@ -575,9 +613,9 @@ static void open_file(struct plain_file *file, const struct sections *s,
 struct plain_file plain_pull(struct plain_filter *f) {
     struct plain_file file = {0};
     struct sections s = {0};
-    read_all(f, &file);
+    bool changed;
+    read_all(f, &file, &changed);
     const char *const name = plain_address(f)->shown;
-    const bool changed = plain_is_changed(f);
     const struct plain_place *const place = plain_place_of(f);
     calyx_layout *layout;
     calyx_error why;
