@@ -609,6 +609,18 @@ false_lines() {
     comm -13 <(sort right) <(sort out) | wc -l
 }
 
+@test "common --approx of three files says what all filters may let through" {
+    seq 1 2 100000 >a
+    seq 1 3 100000 >b
+    seq 1 5 100000 >c
+    seq 1 30 100000 >right
+    run_calyx common --approx=10% a b c
+    is_status 0
+    said=$(sed -n 's/.*about \(.*\) of the lines printed are not common, or fewer/\1/p' err | tr -d ' ')
+    [ "$(false_lines)" -gt 1000 ]
+    [ "$(false_lines)" -le "$said" ]
+}
+
 @test "--approx makes a filter of what -S gives, and says the rate that follows" {
     seq 300000 >a
     seq 285001 585000 >b

@@ -12,6 +12,7 @@
  * end.
  */
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -110,20 +111,24 @@ static int run_approx(int n, char **files) {
         output_open(result_path_of_lines(), result_replaces());
     lines_go_to(output, n, files, LINES_OF_FIRST_FILE);
     calyx_filter *f = approx_first(&approx, files);
+    double rate = 0; /* at most: a line that a file lacks is let through by the
+                        filter of that file, or by a later one */
     for (int i = 0; i < n - 1; i++) {
         calyx_filter *const next = approx_filter(&approx);
         approx_add(next, 1, readings[i].files, f);
         calyx_free(f);
         f = next;
+        calyx_info info;
+        calyx_describe(f, &info);
+        rate = fmin(0.999, rate + info.fpr_now);
     }
     const struct approx_result result =
         approx_print(f, 1, files, PRINT_PRESENT, output);
-    const double rate = result.filter.fpr_now;
     /* the other absent lines were not printed */
     const double wrong =
         (double)(result.totals.lines - result.printed) * rate / (1 - rate);
-    warn("about %s of the lines printed are not common",
-         count_text((uint64_t)(wrong + 0.5), text));
+    warn("about %s of the lines printed are not common%s",
+         count_text((uint64_t)(wrong + 0.5), text), n > 2 ? ", or fewer" : "");
     approx_report(&approx, &result, "expected_rate", rate);
     calyx_free(f);
     free(readings);
