@@ -7,7 +7,7 @@ import pytest
 import test_valkey
 from command import bad, calyx, good, lines, url
 from redisbloom_data import Filter, dump_payload
-from relay import Relay, Strange
+from relay import Relay, Strange, losing
 from servers import PREFIX, dump, until
 from valkey_bloom_model import Bloom
 
@@ -289,3 +289,18 @@ def test_what_is_pulled_of_valkey_bloom_is_the_payload_of_its_aof(server, r,
         good("pull", "--as", "valkey-bloom", "--force", "-o", file, url(server))
         assert payload in file.read_bytes()
         r("DEL", "seen")
+
+
+def test_a_server_that_has_the_old_filter_again_is_an_error(start, tmp_path):
+    """It saved before the new one was staged, and restarts at RENAME."""
+    server, words = start(), tmp_path / "words"
+    words.write_text("rose\n")
+    good("push", "--as", "redisbloom", words, url(server))
+    server.client()("SAVE")
+    words.write_text("iris\n")
+    relay = losing(server, b"RENAME")
+    bad("the answer to RENAME was lost", "push", "--as", "redisbloom", "--swap", words,
+        f"redis://127.0.0.1:{relay.port}/seen")
+    until(lambda: server.alive() and server.answers())
+    assert server.client()("BF.MEXISTS", "seen", "rose", "iris") == [1, 0]
+    relay.close()

@@ -5,7 +5,7 @@ import os
 
 import pytest
 from command import bad, calyx, good, lines, make, url
-from relay import Relay, losing
+from relay import Acting, Relay, losing
 from servers import free_port, join_cluster
 
 ALL = [1] * 1000
@@ -146,6 +146,15 @@ def test_a_server_that_has_the_old_filter_again_did_not_swap(start, tmp_path):
     bad("the server has lost the filter", "push", "--swap", file,
         f"redis://127.0.0.1:{relay.port}/seen")
     assert server.client()("BF.INFO", "seen", "GENERATION") == [0]
+    relay.close()
+
+
+def test_the_file_has_its_name_only_once_it_was_pushed(server, tmp_path, live):
+    """So the filter of another rebuild with the same FILE is never pushed in its place."""
+    file, there = tmp_path / "f.calyx", []
+    relay = Acting(server.port, b"\r\nBF.SWAP\r\n", lambda: there.append(file.exists()))
+    good(*from_command(live(), file, f"redis://127.0.0.1:{relay.port}/seen"))
+    assert there == [False] and file.exists()
     relay.close()
 
 

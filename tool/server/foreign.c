@@ -98,8 +98,9 @@ void foreign_begin(struct foreign_session *s) {
     cluster_unlink(s->server, &s->call, &s->key); /* an earlier push left it */
 }
 
-/* If the answer is lost, it was done if the first key is gone, unless the
- * server has lost all. */
+/* If the answer is lost, RENAMENX was done if the first key is gone, unless the
+ * server has lost all. Of RENAME that does not tell: a server that restarts
+ * from an older file has the old filter under the second key. */
 void foreign_publish(struct foreign_session *s) {
     const char *const command = s->swap ? "RENAME" : "RENAMENX";
     call_for(&s->call, command, &s->key);
@@ -113,6 +114,10 @@ void foreign_publish(struct foreign_session *s) {
     reply_free(reply);
     if (taken) cluster_unlink(s->server, &s->call, &s->key);
     if (taken) fail_exists(s);
+    if (lost && s->swap)
+        fail("%s: the answer to RENAME was lost, so the filter may be the old "
+             "one; push again",
+             s->address->shown);
     if (lost && (cluster_has_key(s->server, &s->call, &s->key) ||
                  !cluster_has_key(s->server, &s->call, &s->target)))
         fail("%s: the answer to %s was lost, and it was not done; push again",

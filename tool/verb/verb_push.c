@@ -452,9 +452,9 @@ static void build_from_input(char *file) {
     build->run(0, no_files);
 }
 
-/* The list may be cut short until its command has ended with 0: the filter gets
- * its name only then. */
-static void build_from_command(const char *file) {
+/* Returns the name of a draft: the list may be cut short until its command has
+ * ended with 0, and another rebuild may make a file of the same name. */
+static char *build_from_command(const char *file) {
     char *const made = new_name_of(file);
     rebuild_begin(&address, 0, &tokens);
     const pid_t child = child_start(command);
@@ -466,6 +466,11 @@ static void build_from_command(const char *file) {
         fail("the command %s: its list may not be whole, so nothing is pushed",
              trouble);
     }
+    return made;
+}
+
+/* The draft that was pushed becomes the file. */
+static void keep_draft(char *made, const char *file) {
     if (rename(made, file) != 0) fail_os(file, "rename to");
     forget_file(made);
     free(made);
@@ -513,7 +518,7 @@ static uint64_t bytes_in_all(const char *file) {
 }
 
 static int run(int count, char **operands) {
-    const char *const file = operands[0];
+    const char *file = operands[0];
     check_rebuild(count);
     address = parse_url(operands[count - 1]);
     if (as && !plain) return push_foreign(operands[0]);
@@ -531,7 +536,8 @@ static int run(int count, char **operands) {
         print_tokens(&tokens);
         return EXIT_YES;
     }
-    if (command) build_from_command(file);
+    char *const draft = command ? build_from_command(file) : NULL;
+    if (draft) file = draft;
     if (shards) look_for_shards(file, shards);
     uint64_t all = bytes_in_all(file);
     server = cluster_open(&address);
@@ -548,6 +554,7 @@ static int run(int count, char **operands) {
     progress_end();
     for (int i = 0; i < AHEAD; i++) free(parcels[i].bytes);
     cluster_close(server);
+    if (draft) keep_draft(draft, operands[0]);
     return EXIT_YES;
 }
 
