@@ -411,6 +411,12 @@ add_test(NAME docs.math COMMAND ${PYTHON3}
 add_test(NAME docs.others COMMAND ${PYTHON3}
     ${PROJECT_SOURCE_DIR}/test/docs/others.py $<TARGET_FILE:calyx-command>
     ${PROJECT_SOURCE_DIR}/doc/OTHERS.md)
+add_test(NAME docs.kinds COMMAND ${PYTHON3}
+    ${PROJECT_SOURCE_DIR}/test/docs/kinds.py $<TARGET_FILE:calyx-command>
+    ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/README.zh-CN.md
+    ${PROJECT_SOURCE_DIR}/doc/KINDS.md)
+add_test(NAME docs.length COMMAND ${PYTHON3}
+    ${PROJECT_SOURCE_DIR}/test/docs/length.py ${PROJECT_SOURCE_DIR}/README.md 1600)
 add_test(NAME docs.skipped COMMAND ${PYTHON3}
     ${PROJECT_SOURCE_DIR}/test/docs/skipped.py
     ${PROJECT_SOURCE_DIR}/dev/list-skipped)

@@ -48,7 +48,7 @@ const char *kind_for(uint32_t abilities, const struct filter_params *params) {
  * twice: lookups in it take one cache line, however often it has grown. A
  * filter that was reserved mostly has the size that it needs: there bits take
  * half the memory. One cache line per key while that costs little memory; see
- * README.md. */
+ * doc/KINDS.md. */
 static const char *usual_kind(const struct filter_params *params) {
     enum {
         TABLE = CALYX_CAN_GROW_IN_PLACE | CALYX_CAN_MERGE,

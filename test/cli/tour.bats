@@ -1,4 +1,4 @@
-# The tour of `make run`, and the part of it that the README shows.
+# The tour of `make run`, and the part of it that doc/COMMAND.md shows.
 
 load common
 
@@ -13,10 +13,10 @@ load common
     says "none missing"
 }
 
-@test "what the README shows of the tour is what the tour says" {
+@test "what doc/COMMAND.md shows of the tour is what the tour says" {
     "$root/dev/tour" "$CALYX" >out
     awk '/^<!-- tour/ { on = 1; next } on && /^```/ { if (seen++) exit; next }
-        on && seen' "$root/README.md" >shown
+        on && seen' "$root/doc/COMMAND.md" >shown
     [ "$(grep -c '^\$ ' shown)" -ge 5 ]
     grep -v '^$' shown | while IFS= read -r line; do
         grep -qxF -- "$line" out || { echo "not in the tour: $line"; false; }

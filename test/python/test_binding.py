@@ -612,12 +612,16 @@ def test_a_builder_makes_every_kind_without_knowing_n(kind, tmp_path):
 
 # ---- The README ---------------------------------------------------------------
 
-def test_the_programs_of_the_readme_run(tmp_path):
-    blocks = re.findall("```python\n(.*?)```", (PACKAGE.parent / "README.md").read_text(), re.S)
+@pytest.mark.parametrize("page, before, wanted", [
+    (PACKAGE.parent / "README.md", "", "True False\nTrue True\n"),
+    (PACKAGE.parents[1] / "README.md", "import calyx\n", "certainly not\n"),
+])
+def test_the_programs_of_the_readmes_run(tmp_path, page, before, wanted):
+    blocks = re.findall("```python\n(.*?)```", page.read_text(), re.S)
     env = os.environ | {"PYTHONPATH": str(Path(calyx.__file__).parents[1])}
-    shown = subprocess.run([sys.executable, "-c", "".join(blocks)], cwd=tmp_path, env=env,
+    shown = subprocess.run([sys.executable, "-c", before + "".join(blocks)], cwd=tmp_path, env=env,
                            check=True, capture_output=True, text=True).stdout
-    assert shown == "True False\nTrue True\n"
+    assert shown == wanted
 
 
 # ---- Threads -----------------------------------------------------------------
