@@ -296,10 +296,10 @@ ALWAYS_INLINE size_t add_batch_to_table(struct bucket_table *t,
                                         size_t *added,
                                         add_hash_alone *add_alone,
                                         add_loop *const *loops) {
-    if (is_mixed(t) || (t->shared && has_runs(t->width)))
+    if (is_mixed(t->stage) || (t->shared && has_runs(t->width)))
         return add_each(t, batch, fresh, added, add_alone);
     struct segment_starts starts[2];
-    const struct batch_form form = form_of(t, starts);
+    const struct batch_form form = form_of(t, t->stage, starts);
     return loops[loop_of(&form)](t, batch, fresh, added, &form);
 }
 

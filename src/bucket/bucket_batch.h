@@ -34,14 +34,15 @@ ALWAYS_INLINE bool finds_again(const struct batch_form *form) {
 /* `starts` is memory for two, of which it makes what it needs. They are not
  * members: then the compiler would not keep the others in registers. */
 static inline struct batch_form form_of(const struct bucket_table *t,
+                                        uint64_t stage,
                                         struct segment_starts *starts) {
-    const uint32_t number = stage_number(t->stage);
+    const uint32_t number = stage_number(stage);
     struct batch_form form = {
         .width = t->width,
         .varies = number < POSITIONS ? 0 : UINT32_MAX,
-        .is_one = t->stage == 0,
+        .is_one = stage == 0,
         .start = t->start[segment_place(0)],
-        .is_moving = (t->stage & MOVED_MASK) != 0,
+        .is_moving = (stage & MOVED_MASK) != 0,
         .scale = scale_at(t, number),
         .starts = starts,
     };
@@ -51,7 +52,7 @@ static inline struct batch_form form_of(const struct bucket_table *t,
     if (!form.is_moving) return form;
     form.next = scale_at(t, number + 1);
     form.last_here =
-        lowest_scaled64(groups_left(t, t->stage), form.scale.groups) - 1;
+        lowest_scaled64(groups_left(t, stage), form.scale.groups) - 1;
     if (!form.is_row) fill_starts(t, &form.next, &starts[1]);
     return form;
 }
@@ -110,8 +111,8 @@ ALWAYS_INLINE struct batch_form form_in(enum batch_loop loop,
 }
 
 /* Are hashes at two levels, of which one is 0? */
-static inline bool is_mixed(const struct bucket_table *t) {
-    return stage_number(t->stage) == POSITIONS - 1 && t->stage & MOVED_MASK;
+static inline bool is_mixed(uint64_t stage) {
+    return stage_number(stage) == POSITIONS - 1 && stage & MOVED_MASK;
 }
 
 ALWAYS_INLINE struct bucket_scale scale_in(const struct batch_form *form,
@@ -121,8 +122,8 @@ ALWAYS_INLINE struct bucket_scale scale_in(const struct batch_form *form,
 
 /* noinline: what is rare shall not take registers from what is not. */
 __attribute__((noinline, cold)) static uint8_t *line_in_oldest(
-    const struct bucket_table *t, uint64_t hash) {
-    return line_of_hash(t, hash, scale_of(t, t->stage, hash));
+    const struct bucket_table *t, uint64_t hash, struct bucket_scale scale) {
+    return line_of_hash(t, hash, scale);
 }
 
 ALWAYS_INLINE uint8_t *line_in(const struct bucket_table *t,
@@ -135,7 +136,8 @@ ALWAYS_INLINE uint8_t *line_in(const struct bucket_table *t,
         const struct segment_starts *const starts =
             &form->starts[has_moved(form, hash)];
         start = starts->start[scale64(hash, starts->units)];
-        if (__builtin_expect(start == 0, false)) return line_in_oldest(t, hash);
+        if (__builtin_expect(start == 0, false))
+            return line_in_oldest(t, hash, scale_in(form, hash));
         buckets = starts->buckets;
     }
     return (uint8_t *)(start +

@@ -36,15 +36,35 @@ struct line_copy {
     _Alignas(64) uint8_t bytes[BUCKET_BYTES];
 };
 
+/* Vectors load a line that another thread may be writing to as it is; every
+ * word of 64 bits is whole. The thread sanitizer wants to see atomic loads. */
+#if defined(__SANITIZE_THREAD__)
+enum { LOADS_ARE_ATOMIC = true };
+#else
+enum { LOADS_ARE_ATOMIC = false };
+#endif
+
+ALWAYS_INLINE const uint8_t *load_line(struct line_copy *copy,
+                                       const uint8_t *line) {
+    if (!LOADS_ARE_ATOMIC) return line;
+    copy_line(copy->bytes, line);
+    return copy->bytes;
+}
+
+/* What was loaded before comes before what is loaded next. */
+ALWAYS_INLINE void order_loads(void) {
+    if (!LOADS_ARE_ATOMIC) __atomic_thread_fence(__ATOMIC_ACQUIRE);
+}
+
 /*
  * While another thread writes: a "no" counts if nothing moved meanwhile. The
- * stage is read again behind the version: so a move that ended before is seen
+ * stage is read again after the version: so a move that ended before is seen
  * in the stage, and one that begins later in the version.
  */
 ALWAYS_INLINE bool has_while_written(const struct bucket_table *t,
                                      uint64_t hash, struct bucket_steps steps) {
     for (;;) {
-        struct line_copy copy = {{0}};
+        struct line_copy copy;
         const uint64_t stage = stage_of(t);
         const struct bucket_scale scale = scale_of(t, stage, hash);
         const uint32_t *const at_version =
@@ -52,12 +72,13 @@ ALWAYS_INLINE bool has_while_written(const struct bucket_table *t,
         const uint32_t version = __atomic_load_n(at_version, __ATOMIC_ACQUIRE);
         if (version % 2 || stage_of(t) != stage) continue;
         const struct bucket_place at = place_of(t, scale, hash);
-        copy_line(copy.bytes, bucket_line(&at));
+        const uint8_t *const line = load_line(&copy, bucket_line(&at));
         const struct line_answer answer =
-            ask_line(copy.bytes, t->width, at.want, at.varies, steps.scans);
+            ask_line(line, t->width, at.want, at.varies, steps.scans);
         if (answer.has) return true;
-        if (answer.spilled >> SPILLED_BIT && has_spilled(t, &at, copy.bytes))
+        if (answer.spilled >> SPILLED_BIT && has_spilled(t, &at, line))
             return true;
+        order_loads();
         if (__atomic_load_n(at_version, __ATOMIC_ACQUIRE) == version &&
             stage_number(stage_of(t)) == stage_number(stage))
             return false;

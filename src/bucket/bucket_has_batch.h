@@ -260,14 +260,72 @@ ALWAYS_INLINE size_t has_each(const struct bucket_table *t, struct batch batch,
 typedef size_t has_loop(const struct bucket_table *t, struct batch batch,
                         bool *found, const struct batch_form *form);
 
+/*
+ * Beside a writer a batch is answered like any other. Then those keys that it
+ * did not find are looked up again whose entries may have moved meanwhile: so
+ * it reads the versions before the stage, and once more when it is done. What
+ * it finds is there, or was.
+ */
+struct version_copy {
+    uint32_t of[STRIPES];
+};
+
+ALWAYS_INLINE struct version_copy copy_versions(const struct bucket_table *t) {
+    struct version_copy copy;
+    for (uint32_t i = 0; i < STRIPES; i++)
+        copy.of[i] = __atomic_load_n(&t->versions[i], __ATOMIC_ACQUIRE);
+    return copy;
+}
+
+/* A bit for each stripe in which entries have moved since, or were moving. */
+ALWAYS_INLINE uint64_t moved_since(const struct bucket_table *t,
+                                   const struct version_copy *before,
+                                   uint64_t stage) {
+    uint64_t moved = 0;
+    order_loads();
+    for (uint32_t i = 0; i < STRIPES; i++) {
+        const uint32_t now = __atomic_load_n(&t->versions[i], __ATOMIC_RELAXED);
+        moved |= (uint64_t)(now != before->of[i] || now % 2) << i;
+    }
+    return stage_number(stage_of(t)) == stage_number(stage) ? moved
+                                                            : UINT64_MAX;
+}
+
+ALWAYS_INLINE size_t has_batch_concurrent(const struct bucket_table *t,
+                                          struct batch batch, bool *found,
+                                          table_lookup *has,
+                                          has_loop *const *loops) {
+    bool answers[BATCH_MAX];
+    bool *const to = found ? found : answers;
+    struct segment_starts starts[2];
+    const struct version_copy before = copy_versions(t);
+    const uint64_t stage = stage_of(t);
+    if (is_mixed(stage)) return has_each(t, batch, found, has);
+    const struct batch_form form = form_of(t, stage, starts);
+    size_t yes = loops[loop_of(&form)](t, batch, to, &form);
+    const uint64_t moved = moved_since(t, &before, stage);
+    for (size_t i = 0; moved && i < batch.n; i++) {
+        const uint64_t hash = batch.hashes[i];
+        const uint64_t group = scale64(hash, scale_in(&form, hash).groups);
+        if (to[i] || !(moved >> group % STRIPES & 1)) continue;
+        to[i] = has(t, hash);
+        yes += to[i];
+    }
+    return yes;
+}
+
+/* Few hashes are looked up one by one: to compare the versions costs more. */
 ALWAYS_INLINE size_t has_batch_in_table(const struct bucket_table *t,
                                         struct batch batch, bool *found,
                                         table_lookup *has,
                                         has_loop *const *loops) {
-    /* The stage of a shared table is not for plain reads. */
-    if (t->shared || is_mixed(t)) return has_each(t, batch, found, has);
+    if (t->shared)
+        return LOADS_ARE_ATOMIC || batch.n <= EIGHT
+                   ? has_each(t, batch, found, has)
+                   : has_batch_concurrent(t, batch, found, has, loops);
+    if (is_mixed(t->stage)) return has_each(t, batch, found, has);
     struct segment_starts starts[2];
-    const struct batch_form form = form_of(t, starts);
+    const struct batch_form form = form_of(t, t->stage, starts);
     return loops[loop_of(&form)](t, batch, found, &form);
 }
 

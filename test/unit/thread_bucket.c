@@ -3,7 +3,7 @@
 
 #include "support.h"
 
-enum { KEYS = SANITIZED ? 6000 : 60000, READERS = 3, WRITERS = 3 };
+enum { KEYS = SANITIZED ? 6000 : 60000, READERS = 3, WRITERS = 3, MANY = 64 };
 
 struct shared {
     calyx_filter *f;
@@ -24,9 +24,12 @@ static void *look_up(void *context) {
         if (n == 0) continue;
         i = (i * UINT64_C(6364136223846793005) + 1442695040888963407);
         const uint64_t number = (i >> 20) % n;
-        const uint64_t two[2] = {number, n - 1};
+        uint64_t many[MANY];
+        for (uint64_t j = 0; j < MANY; j++) many[j] = (number + j * j) % n;
         lost += !calyx_has_u64(s->f, number);
-        lost += 2 - calyx_has_many_u64(s->f, two, 2, NULL);
+        lost +=
+            2 - calyx_has_many_u64(s->f, (uint64_t[]){number, n - 1}, 2, NULL);
+        lost += MANY - calyx_has_many_u64(s->f, many, MANY, NULL);
     }
     __atomic_fetch_add(&s->lost, lost, __ATOMIC_RELAXED);
     return NULL;
