@@ -79,6 +79,27 @@ char *getenv(const char *name) {
     return NULL;
 }
 
+/* JavaScript has these functions, too; those of the C library, with their
+ * tables, would take 13 kB. */
+#ifdef __wasm__
+#define FROM_MATH(name)                                               \
+    __attribute__((import_module("math"),                             \
+                   import_name(#name))) double math_##name(double x); \
+    double name(double x) {                                           \
+        return math_##name(x);                                        \
+    }
+FROM_MATH(exp)
+FROM_MATH(expm1)
+FROM_MATH(log)
+FROM_MATH(log1p)
+FROM_MATH(log2)
+__attribute__((import_module("math"), import_name("pow"))) double math_pow(
+    double x, double y);
+double pow(double x, double y) {
+    return math_pow(x, y);
+}
+#endif
+
 /* ---- Planning ------------------------------------------------------------ */
 
 static calyx_options shaped(int kind, double capacity, double bits,
