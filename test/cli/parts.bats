@@ -463,7 +463,6 @@ build_parts() { # PARTS [OPTION]...
     run_calyx plan -n 1e12 -p 1% --parts 1024
     is_status 0
     says "each takes 1.21 GB of memory"
-    says "8.25 TB of hashes move in all"
     seq 200000 >a.txt
     "$CALYX" hash --parts 4 -o h a.txt
     "$CALYX" build --part 2/4 -n 200000 -o 2.part h/2-of-4.hashes
@@ -482,6 +481,61 @@ build_parts() { # PARTS [OPTION]...
         run_calyx plan -n 1e6 --parts $parts
         fails_with "from 1 to 65536"
     done
+}
+
+@test "plan counts the bytes that each phase reads and writes, and measures the phases" {
+    for kind in line split ribbon; do
+        seq 1000001 1300000 >a.txt
+        "$CALYX" plan -n 300000 --kind $kind --key-bytes 7 --parts 3 --nodes 3 \
+            --network 1G --calibrate -T . --json >plan
+        "$CALYX" hash --kind $kind --parts 3 -o h a.txt
+        for i in 1 2 3; do
+            "$CALYX" build --kind $kind --part $i/3 -n 300000 -o $i.part h/$i-of-3.hashes
+        done
+        "$CALYX" join -o f ?.part
+        [ "$(jq .parts.input_bytes plan)" -eq "$(stat -c %s a.txt)" ]
+        near "$(jq .parts.hashes_written plan)" "$(cat h/* | wc -c)"
+        near "$(jq .parts.hashes_moved plan)" $(($(cat h/* | wc -c) * 2 / 3))
+        near "$(jq .parts.parts_written plan)" "$(cat ?.part | wc -c)"
+        jq -e '.parts | .calibrated and .hash_seconds > 0 and .build_seconds > 0
+            and .join_seconds > 0 and .move_seconds > 0' plan
+        [ "$(find . -name 'calyx-plan-*' | wc -l)" -eq 0 ]
+        rm -r h f ./*.part
+    done
+}
+
+# near A B: within 3 percent
+near() { [ $(($1 * 100)) -gt $(($2 * 97)) ] && [ $(($1 * 100)) -lt $(($2 * 103)) ]; }
+
+@test "parts are chosen by the memory of the nodes, and what cannot be is said before" {
+    cluster="--parts auto --nodes 64 --node-cores 16"
+    run_calyx plan -n 1e12 -p 1% $cluster --node-memory 64G --disk 2T --network 10G
+    is_status 0
+    says "In 1024 parts"
+    says "64 nodes, 16 parts at a time on each"
+    # The least multiple of all cores whose parts fit.
+    "$CALYX" plan -n 1e12 -p 1% --parts auto --nodes 64 --node-memory 64G --json >plan
+    jq -e '.parts.parts == 64' plan
+    "$CALYX" plan -n 1e12 -p 1% --parts auto --nodes 64 --node-memory 16G --json >plan
+    jq -e '.parts.parts == 128' plan
+    jq -e '.parts.task_memory_bytes * .parts.parts_at_once <= 0.8 * 16e9' plan
+    "$CALYX" plan -n 1e5 --parts auto --nodes 64 --json >plan
+    jq -e '.parts.parts == 2' plan # more would be too small for files of hashes
+    run_calyx plan -n 1e12 -p 1% $cluster --node-memory 16G
+    fails_with "2048 parts are needed, and 'calyx hash' makes at most 1024"
+    run_calyx plan -n 1e12 $cluster --node-memory 100M
+    fails_with "a node with 100 MB of memory cannot build 16 parts at a time"
+    run_calyx plan -n 1e12 $cluster --node-memory 64G --disk 1T
+    fails_with "a node has 1.00 TB of disk, and needs"
+    run bash -c "ulimit -n 256; '$CALYX' plan -n 1e12 $cluster --node-memory 64G"
+    [ "$status" -eq 2 ]
+    [[ $output == *"opens a file for each of 1024 parts, and may open 256 here"* ]]
+    run_calyx plan -n 1e6 --parts auto --nodes 0
+    fails_with "option --nodes wants a number from 1 to 65536"
+    run_calyx plan -n 1e6 --kind flat --parts auto
+    fails_with "filters of kind flat cannot be made of parts"
+    run_calyx plan -n 1e6 --parts 4 --calibrate -T /missing
+    fails_with "/missing"
 }
 
 @test "the golden part files and hashes are written and read as ever" {

@@ -4,6 +4,8 @@
 
 #include "tool.h"
 
+enum { MOST_HASH_PARTS = 1024 }; /* files that are open at once */
+
 struct hash_writer;
 
 /* Create folder/1-of-N.hashes to N-of-N.hashes, for hashes and options for keys

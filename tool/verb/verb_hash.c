@@ -15,8 +15,6 @@
 #include "frame/file_list.h"
 #include "server/shards.h"
 
-enum { MOST_HASH_PARTS = 1024 }; /* files that are open at once */
-
 static const char *folder;
 static uint64_t parts;
 static uint64_t count_memory = UINT64_C(160) << 20;

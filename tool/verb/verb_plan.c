@@ -11,8 +11,9 @@
 
 #include "files/new_filter.h"
 #include "frame/json.h"
+#include "plan/parts_plan.h"
 
-static uint64_t keys, memory, bits, probes, parts, key_bytes = 8;
+static uint64_t keys, memory, bits, probes, key_bytes = 8;
 static double rate, store_time, filter_time = 100e-9, present = 0.5;
 static const char *kind, *plot;
 static bool as_json, force;
@@ -380,43 +381,6 @@ static void print_commands(const struct planned *p) {
                size_text(waiting_bytes(p), text));
 }
 
-/* ---- On many machines --------------------------------------------------- */
-
-/* Of the body; in files of hashes, 8 bytes a key and 1/32 of a part more. */
-static uint64_t part_bytes(const struct planned *p) {
-    return p->is.bytes / parts + (p->is.bytes % parts != 0);
-}
-
-static uint64_t part_hash_bytes(const struct planned *p) {
-    const double keys_of_part = (double)p->is.capacity / (double)parts;
-    return (uint64_t)ceil(8 * keys_of_part * (parts > 1 ? 33. / 32 : 1));
-}
-
-static void expect_parts(const struct planned *p) {
-    if (!(calyx_kind_can(p->kind) & CALYX_CAN_PARTS))
-        fail("filters of kind %s cannot be made of parts: a key has several "
-             "places in them, or may move; use kind %s",
-             p->kind, calyx_kinds()[0]);
-}
-
-static void print_parts(const struct planned *p) {
-    char memory_text[TEXT_SIZE], hashes_text[TEXT_SIZE], all[TEXT_SIZE];
-    printf("\nIn %llu parts, by 'calyx hash', 'build --part' and 'join': each "
-           "takes %s of memory\nand reads %s of hashes; %s of hashes move in "
-           "all.\n",
-           (unsigned long long)parts, size_text(part_bytes(p), memory_text),
-           size_text(part_hash_bytes(p), hashes_text),
-           size_text(parts * part_hash_bytes(p), all));
-}
-
-static void write_parts(const struct planned *p) {
-    json_open("parts", '{');
-    json_count("parts", parts);
-    json_count("memory_bytes", part_bytes(p));
-    json_count("hash_bytes", part_hash_bytes(p));
-    json_close();
-}
-
 /* ---- For programs ------------------------------------------------------- */
 
 static void write_kind(const struct planned *p) {
@@ -481,7 +445,7 @@ static void write_json(const struct plan *plan, const struct rival *rivals) {
     for (int i = 0; i < RIVALS; i++) write_rival(&rivals[i]);
     json_text("chosen", plan->chosen->kind);
     if (store_time > 0) write_saving(plan->chosen);
-    if (parts) write_parts(plan->chosen);
+    if (plans_parts()) write_parts();
     json_text("build", build);
     json_text("reserve", reserve);
     json_close();
@@ -527,7 +491,7 @@ static int run(int count, char **operands) {
     check_options();
     struct plan plan = plan_kinds();
     plan.chosen = choose(&plan);
-    if (parts) expect_parts(plan.chosen);
+    if (plans_parts()) plan_parts(plan.chosen, key_bytes);
     struct rival rivals[RIVALS];
     weigh_rivals(plan.chosen, rivals);
     if (plot) draw(&plan);
@@ -537,7 +501,7 @@ static int run(int count, char **operands) {
     }
     print_table(&plan, rivals);
     if (store_time > 0) print_saving(plan.chosen);
-    if (parts) print_parts(plan.chosen);
+    if (plans_parts()) print_parts();
     print_commands(plan.chosen);
     return EXIT_YES;
 }
@@ -582,12 +546,6 @@ static const struct group store_group = {
     },
 };
 
-static void parse_plan_parts(const struct verb_option *o, const char *value) {
-    if (!count_from(value, o->into) || parts < 1 || parts > CALYX_PARTS_MOST)
-        fail("option --%s wants a number from 1 to %d, not '%s'", o->name,
-             CALYX_PARTS_MOST, value);
-}
-
 static const struct group options = {
     "Options",
     {
@@ -600,10 +558,6 @@ static const struct group options = {
          "Bits that a key sets: k in the formulas, the number of hash "
          "functions. The default is the best number.",
          parse_positive, &probes},
-        {0, "parts", "N",
-         "Show what each of N machines takes that build one part of the filter "
-         "each, at most 65536.",
-         parse_plan_parts, &parts},
         {0, "plot", "FILE",
          "Draw into FILE, as SVG: the rate against the bits for each key, for "
          "each kind, and for the kind above with each number of probes; the "
@@ -634,14 +588,21 @@ const struct verb verb_plan = {
               "of a slow store. A lookup takes the time of the filter, plus "
               "that of the store for present keys and for false positives. The "
               "rate worth paying for is the one at which false positives take "
-              "1 % of the mean time; a lower rate can save no more than that."},
-    .groups = {&goal_group, &store_group, &options},
+              "1 % of the mean time; a lower rate can save no more than that.",
+              "With --parts it also shows what building the filter takes on "
+              "many machines: the memory of a part; the bytes that a node "
+              "reads, writes, sends and spills; and the time of each phase. "
+              "doc/CLUSTER.md says how to run the phases."},
+    .groups = {&goal_group, &store_group, &nodes_group, &options},
     .examples = {{"calyx plan -n 1e9 -p 1%", "a billion keys at 1 %"},
                  {"calyx plan -n 10M --memory 16MiB", "what rate is that?"},
                  {"calyx plan -n 1e8 --bits 1.6e9 --probes 8",
                   "a filter of a book: m, n and k are given"},
                  {"calyx plan -n 1e9 -p 1% --store-time 1ms --present 20%",
                   "is it worth it, before a disk?"},
+                 {"calyx plan -n 1e12 -p 1% --parts auto --nodes 64 "
+                  "--node-memory 64G --network 10G",
+                  "what it takes on a cluster"},
                  {"calyx plan -n 1e9 -p 1% --plot rates.svg",
                   "draw the curves"}},
     .most = 0,
