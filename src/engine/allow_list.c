@@ -488,9 +488,12 @@ static bool listed_has_key(const calyx_filter *f, const void *key,
 
 static calyx_status add_and_leave(calyx_filter *f, uint64_t hash,
                                   const void *key, size_t size, bool *fresh) {
-    const calyx_status status = unlisted_calls(f)->add(f, hash, fresh);
-    if (status == CALYX_OK) *fresh = leave_list(f, hash, key, size, *fresh);
-    return status;
+    bool is_fresh;
+    const calyx_status status = unlisted_calls(f)->add(f, hash, &is_fresh);
+    if (status != CALYX_OK) return status;
+    is_fresh = leave_list(f, hash, key, size, is_fresh);
+    if (fresh) *fresh = is_fresh;
+    return CALYX_OK;
 }
 
 static calyx_status listed_add(calyx_filter *f, uint64_t hash, bool *fresh) {

@@ -12,11 +12,11 @@ bool bits_has(const calyx_filter *f, uint64_t hash) {
     return in_part(f, f->newest, hash);
 }
 
-NO_CANARY static calyx_status bits_add(calyx_filter *f, uint64_t hash,
-                                       bool *fresh) {
+static calyx_status bits_add(calyx_filter *f, uint64_t hash, bool *fresh) {
     struct part *const p = f->newest;
-    *fresh = f->kernel->add(p->body, &p->shape, hash);
-    p->items += *fresh | is_counting(f);
+    const bool is_fresh = f->kernel->add(p->body, &p->shape, hash);
+    p->items += is_fresh | is_counting(f);
+    if (fresh) *fresh = is_fresh;
     return CALYX_OK;
 }
 
@@ -41,8 +41,40 @@ static size_t has_batch(const calyx_filter *f, struct batch batch,
     return f->kernel->has_batch(p->body, &p->shape, batch, found);
 }
 
+/* So few keys need no prefetch: the processor begins the next lookups while the
+ * first ones wait for memory. A batch would be slower: it is a struct, which a
+ * kernel copies just after it was written, and a copy by wider loads than the
+ * stores waits for all instructions before it. */
+enum { FEW = 16 };
+
+static NOINLINE NO_CANARY size_t has_few(const calyx_filter *f,
+                                         const struct key_list *keys,
+                                         bool *found) {
+    uint64_t buffer[FEW];
+    const uint64_t *const hashes = hash_keys(f, keys, 0, keys->n, buffer);
+    size_t total = 0;
+    for (size_t i = 0; i < keys->n; i++) {
+        const bool yes = bits_has(f, hashes[i]);
+        if (found) found[i] = yes;
+        total += yes;
+    }
+    return total;
+}
+
+static size_t add_few(calyx_filter *f, struct part *p, const uint64_t *hashes,
+                      size_t n, bool *fresh) {
+    size_t total = 0;
+    for (size_t i = 0; i < n; i++) {
+        const bool is_fresh = f->kernel->add(p->body, &p->shape, hashes[i]);
+        if (fresh) fresh[i] = is_fresh;
+        total += is_fresh;
+    }
+    return total;
+}
+
 size_t bits_has_many(const calyx_filter *f, const struct key_list *keys,
                      bool *found) {
+    if (keys->n <= FEW) return has_few(f, keys, found);
     return has_in_batches(f, keys, found, has_batch,
                           should_kernel_hash(f, f->newest, keys));
 }
@@ -52,7 +84,9 @@ static calyx_status bits_add_some(calyx_filter *f, struct key_window *w,
     struct part *const p = f->newest;
     const size_t n = *done = w->batch.n;
     const size_t added =
-        f->kernel->add_batch(p->body, &p->shape, w->batch, fresh);
+        n + w->batch.more <= FEW
+            ? add_few(f, p, w->batch.hashes, n, fresh)
+            : f->kernel->add_batch(p->body, &p->shape, w->batch, fresh);
     note_prefetched(&w->batch, n);
     p->items += is_counting(f) ? n : added;
     return CALYX_OK;

@@ -46,7 +46,7 @@ static struct part *part_of(const calyx_filter *f, uint64_t hash) {
 
 static calyx_status add_again(calyx_filter *f, struct part *p, uint64_t hash,
                               bool *fresh) {
-    *fresh = false;
+    if (fresh) *fresh = false;
     if (!is_counting(f)) return CALYX_OK;
     f->kernel->add(p->body, &p->shape, hash);
     p->items++;
@@ -132,8 +132,7 @@ static uint64_t claim_room(const calyx_filter *f, struct part *p, uint64_t n) {
 
 /* ---- Add one ------------------------------------------------------------- */
 
-NO_CANARY static calyx_status chain_add(calyx_filter *f, uint64_t hash,
-                                        bool *fresh) {
+static calyx_status chain_add(calyx_filter *f, uint64_t hash, bool *fresh) {
     struct part *p;
     for (;;) {
         p = newest_of(f);
@@ -144,9 +143,10 @@ NO_CANARY static calyx_status chain_add(calyx_filter *f, uint64_t hash,
         const calyx_status grown = f->growth > 0 ? grow(f, p) : CALYX_FULL;
         if (grown != CALYX_OK) return grown;
     }
-    *fresh = add_to_part(f, p, hash);
+    const bool is_fresh = add_to_part(f, p, hash);
     const uint64_t claimed = is_bounded(f);
-    count_items(f, p, (*fresh || is_counting(f)) - claimed);
+    count_items(f, p, (is_fresh || is_counting(f)) - claimed);
+    if (fresh) *fresh = is_fresh;
     return CALYX_OK;
 }
 

@@ -54,7 +54,7 @@ struct calls_of_keys {
 
 /* What the public calls become: the calls of an engine or of a wrapper. */
 struct calls {
-    /* One hash. Only filters that count have `remove`. */
+    /* One hash. `fresh` may be NULL. Only filters that count have `remove`. */
     bool (*has)(const calyx_filter *f, uint64_t hash);
     calyx_status (*add)(calyx_filter *f, uint64_t hash, bool *fresh);
     calyx_status (*remove)(calyx_filter *f, uint64_t hash,

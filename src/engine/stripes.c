@@ -291,8 +291,9 @@ size_t add_batch_to_stripes(calyx_filter *f, struct part *p, struct batch batch,
 
 static calyx_status striped_add(calyx_filter *f, uint64_t hash, bool *fresh) {
     struct part *const p = f->newest;
-    *fresh = add_to_stripe(f, p, hash);
-    count_items(f, p, *fresh | is_counting(f));
+    const bool is_fresh = add_to_stripe(f, p, hash);
+    count_items(f, p, is_fresh | is_counting(f));
+    if (fresh) *fresh = is_fresh;
     return CALYX_OK;
 }
 

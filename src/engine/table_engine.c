@@ -681,6 +681,8 @@ static calyx_status add_locked(calyx_filter *f, const struct hash_prefix *key,
 }
 
 static calyx_status table_add(calyx_filter *f, uint64_t hash, bool *fresh) {
+    bool ignored;
+    if (!fresh) fresh = &ignored;
     if (is_table_locked_here(f)) return CALYX_CANNOT;
     lock_table(f);
     const calyx_status status =

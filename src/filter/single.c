@@ -33,8 +33,6 @@ bool calyx_has(const calyx_filter *f, const void *key, size_t size) {
 NO_CANARY calyx_status calyx_add(calyx_filter *f, const void *key, size_t size,
                                  bool *fresh) {
     const struct calls *const calls = f->calls;
-    bool ignored;
-    if (!fresh) fresh = &ignored;
     if (calls->of_keys) return calls->of_keys->add(f, key, size, fresh);
     return calls->add(f, calyx_hash(f, key, size), fresh);
 }
@@ -92,10 +90,7 @@ static NOINLINE calyx_status add_key_of_number(calyx_filter *f, uint64_t number,
     return calyx_add(f, key.bytes, sizeof key.bytes, fresh);
 }
 
-NO_CANARY calyx_status calyx_add_u64(calyx_filter *f, uint64_t number,
-                                     bool *fresh) {
-    bool ignored;
-    if (!fresh) fresh = &ignored;
+calyx_status calyx_add_u64(calyx_filter *f, uint64_t number, bool *fresh) {
     if (f->calls->of_keys || !is_xxh3(f))
         return add_key_of_number(f, number, fresh);
     return f->calls->add(f, xxh3_of_number(number, f->secret.seed), fresh);
@@ -117,10 +112,8 @@ bool calyx_has_hash(const calyx_filter *f, uint64_t hash) {
     return f->calls->has(f, hash);
 }
 
-NO_CANARY calyx_status calyx_add_hash(calyx_filter *f, uint64_t hash,
-                                      bool *fresh) {
-    bool ignored;
-    return f->calls->add(f, hash, fresh ? fresh : &ignored);
+calyx_status calyx_add_hash(calyx_filter *f, uint64_t hash, bool *fresh) {
+    return f->calls->add(f, hash, fresh);
 }
 
 calyx_status calyx_remove_hash(calyx_filter *f, uint64_t hash, bool *found) {

@@ -111,7 +111,7 @@ AVX2 ALWAYS_INLINE vline spread(__m256i row, __m256i products) {
 AVX2 ALWAYS_INLINE vline vmask(const uint64_t *hash,
                                struct line_choice choice) {
     const __m256i products = products_of(hash), row = row_of(hash, choice);
-    if (!choice.twice) return spread(row, products);
+    if (__builtin_expect(!choice.twice, true)) return spread(row, products);
     return vor(spread(all_columns(), products),
                spread(row, second_products(products)));
 }
@@ -169,7 +169,7 @@ AVX2 ALWAYS_INLINE uint32_t top_bits(__m256i columns) {
 AVX2 ALWAYS_INLINE bool in_line(const uint8_t *line, const uint64_t *hash,
                                 struct line_choice choice) {
     const __m256i products = products_of(hash), row = row_of(hash, choice);
-    if (!choice.twice)
+    if (__builtin_expect(!choice.twice, true))
         return _mm256_testc_si256(bits_in_columns(line, products), row);
     const __m256i missing = missing_columns(line, hash, choice);
     return _mm256_testz_si256(missing, missing);

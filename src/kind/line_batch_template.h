@@ -168,70 +168,15 @@ TARGET ALWAYS_INLINE size_t process_batch(const uint8_t *body,
     return process_variant(body, shape, batch, answers, choice, close);
 }
 
-/* ---- Few keys ------------------------------------------------------------ */
-
-/* So few keys need no prefetch: the processor begins the next lookups while the
- * first ones wait for memory. And no frame for large batches. */
-enum { FEW = 16 };
-
-ALWAYS_INLINE bool is_few(const struct batch *batch) {
-    return batch->n + batch->more <= FEW && !batch->numbers;
-}
-
-TARGET ALWAYS_INLINE size_t process_few(const struct part_view *part,
-                                        const uint64_t *hashes, size_t n,
-                                        bool *answers,
-                                        struct line_choice choice, bool adds) {
-    size_t total = 0;
-    for (size_t i = 0; i < n; i++) {
-        uint8_t *const line = line_of(part, hashes[i]);
-        const bool yes = adds ? add_to_line(line, &hashes[i], choice)
-                              : in_line(line, &hashes[i], choice);
-        if (answers) answers[i] = yes;
-        total += yes;
-    }
-    return total;
-}
-
-TARGET ALWAYS_INLINE size_t choose_few(const uint8_t *body,
-                                       const struct shape *shape,
-                                       const uint64_t *hashes, size_t n,
-                                       bool *answers, bool adds) {
-    const struct part_view part = {body, *shape};
-    struct line_choice choice = line_choices[shape->probes];
-    if (choice.twice) {
-        choice.twice = true;
-        return process_few(&part, hashes, n, answers, choice, adds);
-    }
-    choice.twice = false;
-    return process_few(&part, hashes, n, answers, choice, adds);
-}
-
-TARGET NOINLINE NO_CANARY static size_t has_few(const uint8_t *body,
-                                                const struct shape *shape,
-                                                const uint64_t *hashes,
-                                                size_t n, bool *found) {
-    return choose_few(body, shape, hashes, n, found, false);
-}
-
-TARGET NOINLINE NO_CANARY static size_t add_few(uint8_t *body,
-                                                const struct shape *shape,
-                                                const uint64_t *hashes,
-                                                size_t n, bool *fresh) {
-    return choose_few(body, shape, hashes, n, fresh, true);
-}
-
 /* ---- The kernel ---------------------------------------------------------- */
 
 TARGET static size_t line_has_batch(const uint8_t *body,
                                     const struct shape *shape,
                                     struct batch batch, bool *found) {
-    return is_few(&batch) ? has_few(body, shape, batch.hashes, batch.n, found)
-                          : process_batch(body, shape, batch, found, false);
+    return process_batch(body, shape, batch, found, false);
 }
 
 TARGET static size_t line_add_batch(uint8_t *body, const struct shape *shape,
                                     struct batch batch, bool *fresh) {
-    return is_few(&batch) ? add_few(body, shape, batch.hashes, batch.n, fresh)
-                          : process_batch(body, shape, batch, fresh, true);
+    return process_batch(body, shape, batch, fresh, true);
 }
