@@ -1,6 +1,6 @@
 /*
  * What the package for JavaScript needs beside the page's bridge: keys in
- * batches, filters from bytes, and statuses. filter.js is the other half.
+ * batches, and statuses. filter.js is the other half.
  *
  * A status and a yes or no are one number: all statuses but CALYX_OK are
  * negative.
@@ -24,12 +24,6 @@ EXPORT(const char *, reason)(void) {
 
 EXPORT(const char *, status_text)(int status) {
     return calyx_status_text((calyx_status)status);
-}
-
-EXPORT(calyx_filter *, decode)(const void *bytes, size_t size) {
-    calyx_filter *f = NULL;
-    calyx_decode(bytes, size, NULL, &f, &why);
-    return f;
 }
 
 EXPORT(int, merge)(calyx_filter *f, const calyx_filter *other) {

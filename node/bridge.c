@@ -328,6 +328,13 @@ EXPORT(int, encode)(const calyx_filter *f, void *to, size_t size) {
     return calyx_encode(f, to, size, &why);
 }
 
+/* The filter of the bytes of a file; NULL on failure. */
+EXPORT(calyx_filter *, decode)(const void *bytes, size_t size) {
+    calyx_filter *f = NULL;
+    calyx_decode(bytes, size, NULL, &f, &why);
+    return f;
+}
+
 /* What is known of a filter. */
 static void put_info(const calyx_info *is) {
     static char seed[21];
@@ -402,6 +409,53 @@ EXPORT(int, header_most)(void) {
 
 EXPORT(int, line_bytes)(void) {
     return CALYX_LINE_BYTES;
+}
+
+static double big_endian(const uint8_t *bytes) {
+    return (double)((uint32_t)bytes[0] << 24 | bytes[1] << 16 | bytes[2] << 8 |
+                    bytes[3]);
+}
+
+static void put_known(const char *name, double bits, double probes) {
+    put_text("name", name);
+    put("bits", bits);
+    put("probes", probes);
+}
+
+/* Parquet's header is in Thrift's compact protocol: the number of bytes, by 7
+ * bits and doubled, then three choices of one each. */
+static bool is_parquet(const uint8_t *head, double *bits) {
+    static const uint8_t choices[] = {0x1c, 0x1c, 0,    0, 0x1c, 0x1c, 0,
+                                      0,    0x1c, 0x1c, 0, 0,    0};
+    uint64_t doubled = 0;
+    int at = 1;
+    do doubled |= (uint64_t)(head[at] & 0x7f) << 7 * (at - 1);
+    while (head[at++] >= 0x80 && at < 6);
+    *bits = 4 * (double)doubled;
+    return head[0] == 0x15 && memcmp(head + at, choices, sizeof choices) == 0;
+}
+
+/* What a file of `size` bytes is that is no filter of Calyx, by its first 64
+ * bytes; nothing if they are not known. doc/OTHERS.md says who writes it. */
+EXPORT(void, recognize)(const uint8_t *head, double size) {
+    static const struct {
+        const char *bytes, *name;
+    } starts[] = {{"\x1f\x8b", "gzip"},      {"\x28\xb5\x2f\xfd", "zstd"},
+                  {"calyx dump 1 ", "dump"}, {"\x07\x81", "server"},
+                  {"PAR1", "parquet.whole"}, {"\xac\xed", "java"}};
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
+        if (strncmp((const char *)head, starts[i].bytes,
+                    strlen(starts[i].bytes)) == 0)
+            return put_text("name", starts[i].name);
+    double bits;
+    if (is_parquet(head, &bits)) return put_known("parquet", bits, 8);
+    const double guava = big_endian(head + 2);
+    if (head[0] <= 1 && head[1] > 0 && size == 6 + 8 * guava)
+        return put_known("guava", 64 * guava, head[1]);
+    const double version = big_endian(head); /* 2 has a seed */
+    const double spark = big_endian(head + (version == 2 ? 12 : 8));
+    if ((version == 1 || version == 2) && size == 8 + 4 * version + 8 * spark)
+        put_known("spark", 64 * spark, big_endian(head + 4));
 }
 
 /* NULL on failure. */

@@ -9,7 +9,7 @@ export class CalyxError extends Error {
   }
 }
 
-const OK = 0;
+const OK = 0, DAMAGED = -7;
 export const NO_MEMORY = -2;
 
 // The C library can print; nothing here does.
@@ -158,6 +158,22 @@ class Calyx {
   }
 
   // ---- Files ----
+
+  // The filter of the bytes of a whole file.
+  decode(bytes) {
+    const at = this.lend(bytes, this.wasm.decode);
+    if (!at) throw new CalyxError(DAMAGED, this.text(this.wasm.why_at()));
+    return new Filter(this, at);
+  }
+
+  // What a file is that is no filter of Calyx, by its first 64 bytes: {name}, and what
+  // these say of it; {} if they are not known.
+  recognize(head, size) {
+    const bytes = new Uint8Array(64);
+    bytes.set(head.subarray(0, 64));
+    this.lend(bytes, (at) => this.wasm.recognize(at, size));
+    return this.fields();
+  }
 
   // What the first bytes of a file say; throws if they are not sound.
   layout(bytes) {

@@ -186,9 +186,7 @@ export class Filter {
 
   static fromBytes(bytes) {
     if (!(bytes instanceof Uint8Array)) throw new TypeError("bytes are a Uint8Array");
-    const at = calyx.lend(bytes, wasm.decode);
-    if (!at) throw new CalyxError(-7, calyx.text(wasm.reason()));
-    return new Filter(new Held(calyx, at));
+    return new Filter(new Held(calyx, calyx.decode(bytes).at));
   }
 
   free() {

@@ -25,6 +25,7 @@ const reasons = {
     "not be noticed; to other sites it shows what Access-Control-Expose-Headers names",
   changed: () => "the file has changed on the server",
   size: ({ x, y }) => `damaged: its header says ${x} bytes, and it has ${y}`,
+  stopped: () => "it was stopped",
   slots: () => "damaged: neither of its slots is sound",
   list: () => "damaged: the allow list does not match its checksum",
 };
@@ -44,8 +45,9 @@ export class RemoteFile {
   #running = 0;
   #waiting = [];
 
-  constructor(url) {
-    Object.assign(this, { url: String(url), name: String(url), size: null, requests: 0, bytes: 0 });
+  // A signal stops all requests.
+  constructor(url, signal) {
+    Object.assign(this, { url: String(url), name: String(url), signal, size: null, requests: 0, bytes: 0 });
   }
 
   fail(what, values) {
@@ -82,7 +84,7 @@ export class RemoteFile {
       try {
         return await this.#readOnce(from, to, most);
       } catch (error) {
-        const passes = error.what === "reach" ? this.#version !== null
+        const passes = error.what === "reach" ? this.#version !== null && !this.signal?.aborted
           : error.what === "status" && (error.values.x >= 500 || error.values.x === 429);
         if (!passes || tries === TRIES) throw error;
         await new Promise((resolve) => setTimeout(resolve, 100 * 4 ** (tries - 1)));
@@ -90,16 +92,22 @@ export class RemoteFile {
   }
 
   async #readOnce(from, to, most) {
+    if (this.signal?.aborted) this.fail("stopped");
     this.requests++;
+    const abort = new AbortController(), stop = () => abort.abort(), timer = setTimeout(stop, SILENCE);
+    this.signal?.addEventListener("abort", stop);
     let answer, bytes;
     try {
       answer = await fetch(this.url, { headers: { Range: `bytes=${from}-${to - 1}` }, cache: "no-store",
-        credentials: "omit", signal: AbortSignal.timeout(SILENCE) });
+        credentials: "omit", signal: abort.signal });
       if (answer.status === 206) bytes = await this.#body(answer, to - from);
       else answer.body?.cancel(); // it may be the whole file
     } catch (error) {
       if (error instanceof RemoteError) throw error;
-      this.fail("reach");
+      this.fail(this.signal?.aborted ? "stopped" : "reach");
+    } finally {
+      clearTimeout(timer);
+      this.signal?.removeEventListener("abort", stop);
     }
     if (answer.status === 200) this.fail("ranges");
     if (answer.status !== 206) this.fail("status", { x: answer.status });
@@ -142,8 +150,8 @@ export class RemoteFile {
 }
 
 // Header, allow list and slots are read and checked. Free the layout.
-export async function openRemote(calyx, url) {
-  const file = new RemoteFile(url);
+export async function openRemote(calyx, url, signal) {
+  const file = new RemoteFile(url, signal);
   const first = await file.read(0, calyx.headerMost, true);
   const layout = calyx.layout(first);
   try {

@@ -7,19 +7,21 @@ import { openRemote } from "calyx/remote";
 const SLICE = 8 << 20; // bytes read at a time: a multiple of every `step`
 const CELLS = 1024; // of the map of the fill
 const MOST_DAMAGE = 20; // entries in the list; then "and more"
+const MOST_UNPACKED = 512 << 20; // bytes of a packed file
+const MOST_WHOLE = 1 << 30; // bytes of a file that is read whole for lookups
 
 const roundUp = (n, to) => Math.ceil(n / to) * to;
 
-async function readBytes(file, from, to) {
+export async function readBytes(file, from, to) {
   return new Uint8Array(await file.slice(from, to).arrayBuffer());
 }
 
 // A file by its URL: only the header and the slots are read. What needs all bits
 // stays unknown.
-export async function openUrl(calyx, { url }) {
+export async function openUrl(calyx, { url, signal }) {
   let held;
   try {
-    held = await openRemote(calyx, url);
+    held = await openRemote(calyx, url, signal);
   } catch (error) {
     const { what, values, status, message } = error;
     if (!what && status === undefined) throw error;
@@ -40,26 +42,62 @@ export const traffic = ({ remote }) => remote && { requests: remote.file.request
 
 const readSection = (file, { at, bytes }) => readBytes(file, at, at + bytes);
 
+// What the browser can unpack, unpacked; null if it cannot.
+async function unpacked(file, format, task) {
+  let stream;
+  try {
+    stream = new DecompressionStream(format);
+  } catch {
+    return null;
+  }
+  const parts = [], counted = new TransformStream({ transform(bytes, next) {
+    read += bytes.length;
+    next.enqueue(bytes);
+  } });
+  let read = 0, size = 0;
+  for (const reader = file.stream().pipeThrough(counted).pipeThrough(stream).getReader();;) {
+    const { done, value } = await reader.read();
+    if (done) return new Blob(parts);
+    parts.push(value);
+    size += value.length;
+    if (size > MOST_UNPACKED || !task.current()) {
+      reader.cancel();
+      return size;
+    }
+    task.news({ share: read / file.size });
+  }
+}
+
 // `task` takes progress, and says whether the answer is still wanted.
-export async function open(calyx, { file }, task) {
+export async function open(calyx, { file: given }, task) {
   const damage = [];
   const blame = (what, values = {}) => {
     if (damage.length < MOST_DAMAGE) damage.push({ what, values });
     else if (damage.length === MOST_DAMAGE) damage.push({ what: "more", values: {} });
   };
-  let layout;
+  const failed = (what, values) => ({ result: { damage: [{ what, values }] } });
+  const known = calyx.recognize(await readBytes(given, 0, 64), given.size);
+  let file = given, layout;
+  try {
+    file = await unpacked(given, known.name, task) ?? given;
+  } catch (error) {
+    return failed("packed", { x: error.message });
+  }
+  if (!task.current()) return null;
+  if (typeof file === "number") return failed("large", { x: MOST_UNPACKED / 2 ** 20 });
   try {
     layout = calyx.layout(await readBytes(file, 0, calyx.headerMost));
   } catch (error) {
     if (error.status === undefined) throw error;
-    return { result: { damage: [{ what: "head", values: { x: error.message } }] } };
+    return known.name && file === given ? failed("known." + known.name, { m: known.bits ?? "", k: known.probes ?? "" })
+      : failed("head", { x: error.message });
   }
   const { parts, sections } = layout, end = sections.at(-1).at;
   const named = (name) => sections.filter((section) => section.name === name);
   if (file.size !== end) blame("size", { x: end, y: file.size });
-  const whole = file.size >= end;
+  const complete = file.size >= end;
   named("header")[0].sum = "good";
-  if (whole) await checkEnd(file, layout, named, blame);
+  if (complete) await checkEnd(file, layout, named, blame);
   else for (const section of sections)
     if (!["header", "body"].includes(section.name)) section.sum = "missing";
 
@@ -68,11 +106,13 @@ export async function open(calyx, { file }, task) {
     layout.free();
     return null; // nobody waits for it any more
   }
-  if (whole) await checkGaps(file, sections, blame);
+  if (complete) await checkGaps(file, sections, blame);
   const result = { ...layout.describe(parts.map((part) => part.set)), parts, damage, map,
     sections: sections.slice(0, -1), sealed: named("tables")[0].sum !== "open" };
   parts.at(-1).items = result.keys - parts.slice(0, -1).reduce((n, p) => n + p.items, 0);
-  return { result, file, layout };
+  const whole = !result.asks && !result.secret && end <= MOST_WHOLE; // it is read by whole filters alone
+  result.asks ||= whole;
+  return { result, file, layout, whole };
 }
 
 // The slots say whether the tables count, and the tables whether bodies do.

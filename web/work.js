@@ -26,11 +26,16 @@ export function use(compiled) {
   module = compiled;
 }
 
+// What was requested of this sort is not waited for any more.
+export function drop(what) {
+  for (const [id, older] of waiting)
+    if (older.what === what) waiting.delete(id);
+}
+
 export function request(what, values, onNews) {
   if (!worker) start();
   const id = ++number;
-  for (const [other, older] of waiting)
-    if (older.what === what) waiting.delete(other);
+  drop(what);
   return new Promise((resolve, reject) => {
     waiting.set(id, { what, resolve, reject, onNews });
     worker.postMessage({ id, what, values, module });

@@ -94,10 +94,19 @@ async function encode() {
 
 let held = null;
 
-async function open(calyx, values, task) {
+let stopped = new AbortController();
+
+function leave() {
+  stopped.abort();
+  stopped = new AbortController();
   held?.layout?.free();
+  held?.filter?.free();
   held = null;
-  const opened = await (values.url ? files.openUrl : files.open)(calyx, values, task);
+}
+
+async function open(calyx, values, task) {
+  leave();
+  const opened = await (values.url ? files.openUrl : files.open)(calyx, { ...values, signal: stopped.signal }, task);
   if (!opened) return null;
   if (!task.current()) opened.layout?.free();
   else held = opened;
@@ -106,12 +115,18 @@ async function open(calyx, values, task) {
 
 async function lookup(calyx, { words }) {
   const of = held;
-  return { found: await hasMany(calyx, of, words), remote: files.traffic(of) };
+  if (of.whole) of.filter ??= calyx.decode(await files.readBytes(of.file, 0, of.file.size));
+  const found = of.filter ? words.map((word) => of.filter.has(word)) : await hasMany(calyx, of, words);
+  return { found, remote: files.traffic(of) };
 }
 
 // Whatever goes on of this sort is no longer the latest.
 async function stop(calyx, { what }) {
   latest[what] = 0;
+  if (what === "open") return leave();
+  stopped.abort();
+  stopped = new AbortController();
+  if (held?.remote) held.remote.file.signal = stopped.signal;
 }
 
 const tasks = { grow, try: run, encode, open, lookup, stop };

@@ -6,6 +6,7 @@ import { closeSync, ftruncateSync, openSync, readFileSync, readdirSync, rmSync,
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { gzipSync } from "node:zlib";
 import { start } from "../../node/calyx.js";
 import { built, calyx, calyxJson, close, folder, kinds, lookUp, open, paste, same } from "./support.mjs";
 
@@ -124,11 +125,8 @@ test("a file of every kind is shown like calyx info and answers like calyx check
       assert.deepEqual([verdict, damage], ["good", []], kind);
       if (i === 2 && can.includes("add")) assert.ok(facts.bytes > 8 << 20, "more than one slice");
       compare(facts, calyxJson("info", file)[0]);
-      // A table of fingerprints finds its way only while it reads, not in slices.
-      const finds = !isTable(kind);
-      assert.equal(await page.isHidden("#ask-box"), !finds, kind);
-      assert.equal(await page.isHidden("#unread"), finds, kind);
-      if (finds) assert.deepEqual(await lookUp(page, asked), wanted, `${kind} ${shape}`);
+      assert.ok(await page.isHidden("#unread"), kind);
+      assert.deepEqual(await lookUp(page, asked), wanted, `${kind} ${shape}`);
       rmSync(file);
     }
   }
@@ -189,6 +187,55 @@ test("damage is shown with its place, wherever the command sees some", async () 
     assert.equal(verdict, "damaged", name);
     assert.deepEqual(damage.sort(), [...wanted].sort(), name);
     assert.ok(await page.locator("#ask-box").isHidden(), "nobody asks what is damaged");
+  }
+  await close(page);
+});
+
+test("a packed file is unpacked, up to a limit, or the page says what to do", async () => {
+  const page = await open("?part=inspect"), file = place("table.calyx");
+  calyx("build", "-n", "20", "--growth", "2", "--kind", "bucket", "--force", "-o", file, "few");
+  const bytes = readFileSync(file);
+  writeFileSync(place("packed.calyx.gz"), gzipSync(bytes));
+  const { verdict, facts } = await inspect(page, place("packed.calyx.gz"));
+  assert.equal(verdict, "good");
+  compare(facts, { ...calyxJson("info", file)[0], file });
+  assert.deepEqual(await lookUp(page, ["0", "absent"]), ["0"]);
+  writeFileSync(place("cut.gz"), gzipSync(bytes).subarray(0, 100));
+  assert.deepEqual((await inspect(page, place("cut.gz"))).damage, ["packed"]);
+  writeFileSync(place("other.gz"), gzipSync("%PDF-1.7"));
+  assert.deepEqual((await inspect(page, place("other.gz"))).damage, ["head"]);
+  writeFileSync(place("bomb.gz"), gzipSync(Buffer.alloc(513 << 20), { level: 1 })); // 2 MB
+  assert.deepEqual((await inspect(page, place("bomb.gz"))).damage, ["large"]);
+  writeFileSync(place("packed.zst"), Buffer.from("28b52ffd00000000", "hex"));
+  assert.match((await inspect(page, place("packed.zst"))).damage[0], /^(known\.zstd|packed)$/);
+  await close(page);
+});
+
+test("a filter of another program is recognised, and the page says which command reads it", async () => {
+  const page = await open("?part=inspect"), foreign = fileURLToPath(new URL("../cli/foreign/", import.meta.url));
+  calyx("build", "-n", "100", "-p", "1%", "--kind", "split", "--force", "-o", "s.calyx", "few");
+  calyx("convert", "--to", "parquet", "--force", "-o", "s.parquet", "s.calyx");
+  calyx("convert", "--from", "guava", "--force", "-o", "g.dump", foreign + "guava-text.filter");
+  calyx("build", "--layout", "redisbloom", "-n", "100", "-p", "1%", "--force", "-o", "r.dump", "few");
+  calyx("convert", "--to", "redisbloom", "--force", "-o", "r.reply", "r.dump");
+  writeFileSync(place("whole.parquet"), "PAR1 and much more");
+  writeFileSync(place("java"), Buffer.from("aced0005", "hex"));
+  writeFileSync(place("almost"), readFileSync(foreign + "guava-text.filter").subarray(0, -1));
+  const bits = (name) => calyxJson("info", place(name))[0];
+  for (const [path, what, says] of [
+    [foreign + "guava-text.filter", "known.guava", new RegExp(`m = ${bits("g.dump").bits} bits and k = ${bits("g.dump").probes}`)],
+    [foreign + "guava-text-32.filter", "known.guava", /--from guava/],
+    [foreign + "spark-1-text.filter", "known.spark", /m = 512 bits and k = 3/],
+    [foreign + "spark-2-text.filter", "known.spark", /m = 512 bits and k = 3/],
+    [place("s.parquet"), "known.parquet", new RegExp(`with ${new Intl.NumberFormat("en").format(bits("s.calyx").bits).replace(",", ".")} bits`)],
+    [place("g.dump"), "known.dump", /calyx info/], [place("r.reply"), "known.server", /--from redisbloom/],
+    [place("whole.parquet"), "known.parquet.whole", /--offset/], [place("java"), "known.java", /writeTo/],
+    [place("almost"), "head", /not a calyx filter/],
+  ]) {
+    const { verdict, damage } = await inspect(page, path);
+    assert.deepEqual([verdict, ...damage], ["damaged", what], path);
+    assert.match(await page.locator("#damage").textContent(), says);
+    assert.match(await page.locator("#inspect-say").textContent(), /is not a Calyx filter/);
   }
   await close(page);
 });
@@ -307,11 +354,12 @@ test("a file that is dropped anywhere is read as a chosen one", async () => {
   await page.evaluate((all) => {
     const transfer = new DataTransfer();
     transfer.items.add(new File([new Uint8Array(all)], "dropped.calyx"));
+    transfer.items.add(new File(["another"], "another.calyx"));
     document.querySelector("h1").dispatchEvent(
       new DragEvent("drop", { dataTransfer: transfer, bubbles: true, cancelable: true }));
   }, bytes);
   await page.waitForSelector("#inspect-say[data-verdict=good]");
   assert.ok(await page.isVisible("#inspect"));
-  assert.match(await page.locator("#inspect-say").textContent(), /dropped\.calyx/);
+  assert.match(await page.locator("#inspect-say").textContent(), /dropped\.calyx.* 1 more were left alone/);
   await close(page);
 });

@@ -10,7 +10,7 @@ import { folder } from "./support.mjs";
 
 // The version that is served; what was requested.
 export const version = { tag: '"one"' };
-export const seen = { requests: 0, bytes: 0, others: 0 };
+export const seen = { requests: 0, bytes: 0, others: 0, hanging: 0, hangs: false };
 const servers = [];
 
 function bytesOf(path, from, to) {
@@ -35,8 +35,12 @@ const odd = {
 
 function answer(request, reply) {
   const [, mode, name] = request.url.split("/"), path = join(folder, basename(name));
-  const { status = 206, headers = {}, range, cut = 0 } = odd[mode];
+  const { status = 206, headers = {}, range, cut = 0 } = odd[mode] ?? {};
   seen.requests++;
+  if (mode === "hang" || (mode === "then-hang" && seen.hangs)) { // until the browser ends it
+    seen.hanging++;
+    return reply.on("close", () => seen.hanging--);
+  }
   if (request.method !== "GET") seen.others++;
   const all = { "access-control-allow-origin": "*", "access-control-expose-headers": "Content-Range, ETag",
     etag: version.tag, ...headers };

@@ -5,7 +5,7 @@ import { statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { seen, serveRanges, version } from "./range_server.mjs";
-import { calyx, close, folder, kinds, lookUp, open } from "./support.mjs";
+import { calyx, close, folder, kinds, lookUp, open, visit } from "./support.mjs";
 
 const place = (name) => join(folder, name);
 
@@ -126,10 +126,59 @@ test("what is no URL of a web server is refused", async () => {
   for (const text of ["", "flowers.calyx", "ftp://example.com/x", "javascript:alert(1)"]) {
     await page.fill("#url", text);
     await page.click("#url-form button");
-    assert.match(await page.locator("#inspect-say").textContent(), /begins with https:\/\//);
+    assert.match(await page.locator("#damage").textContent(), /begins with https:\/\//);
+    assert.equal(await page.getAttribute("#inspect-say", "data-verdict"), "damaged");
+    assert.ok(await page.isHidden("#facts"), "not those of the filter before");
+    assert.equal((await inspectUrl(page, at + "plain/small.calyx")).verdict, "remote");
   }
   await close(page);
 });
+
+test("a link that names a URL asks first, and what was opened is in the link", async () => {
+  const url = at + "plain/small.calyx", page = await open("?part=inspect&url=" + encodeURIComponent(url));
+  const before = seen.requests;
+  assert.match(await page.textContent("#inspect-say"), /asks the page to read a file from 127[^]*Nothing was sent/);
+  await page.click("#language");
+  await page.waitForFunction(() => document.getElementById("inspect-say").textContent.includes("没有发出任何请求"));
+  await page.click("#language");
+  await page.waitForSelector("html[lang=en]");
+  assert.equal(seen.requests, before);
+  await page.click("#url-form button");
+  await page.waitForSelector("#inspect-say[data-verdict=remote]");
+  assert.ok(seen.requests > before);
+  await visit(page, "?part=inspect");
+  await inspectUrl(page, url);
+  await page.waitForURL((now) => now.searchParams.get("url") === url);
+  await page.click("#example");
+  await page.waitForURL((now) => !now.searchParams.has("url"));
+  await close(page);
+});
+
+test("Stop ends what a server does not answer, and the page goes on", async () => {
+  const page = await open("?part=inspect");
+  page.mayComplain = true; // of requests that were stopped
+  await page.fill("#url", at + "hang/small.calyx");
+  await page.click("#url-form button");
+  await waitFor(() => seen.hanging === 1);
+  await page.click("#inspect-stop");
+  await waitFor(() => seen.hanging === 0); // the request has ended, too
+  assert.ok(await page.isHidden("#inspect-stop"));
+  assert.equal((await inspectUrl(page, at + "then-hang/small.calyx")).verdict, "remote");
+  await page.fill("#ask", "key 1");
+  seen.hangs = true;
+  await page.click("#ask-form button");
+  await waitFor(() => seen.hanging === 1);
+  await page.click("#inspect-stop");
+  await waitFor(() => seen.hanging === 0);
+  seen.hangs = false;
+  assert.equal(await page.getAttribute("#inspect-say", "data-verdict"), "remote");
+  assert.deepEqual(await lookUp(page, ["key 1"]), ["key 1"]);
+  await close(page);
+});
+
+async function waitFor(holds) {
+  while (!holds()) await new Promise((go) => setTimeout(go, 10));
+}
 
 test("the page that works offline leaves ranges of other sites alone", async () => {
   const page = await open("?part=inspect", { serviceWorkers: "allow" });

@@ -1,18 +1,21 @@
 // Inspect: what is in a file, and is it whole? The worker reads it.
 import { $, data, make, quoted, say, svg } from "../dom.js";
 import { countText, general, rateText, sizeText } from "../number.js";
+import { get, set } from "../state.js";
 import { t } from "../text/text.js";
-import { request } from "../work.js";
+import { drop, request } from "../work.js";
 
 const MOST_LOOKUPS = 1000; // keys at a time
 const EXAMPLE = 400000; // keys, in a filter that was made for a quarter of them
 
 let calyx = null, show = () => {};
-let name = "", result = null, answers = null;
+let name = "", result = null, answers = null, others = 0; // files that were dropped with it
+let linked = ""; // a URL in a link, of which nothing was read yet
+let later = null; // what was chosen before the library was there
 
 export function start() {
   $("file").onchange = () => {
-    if ($("file").files[0]) read($("file").files[0]);
+    read($("file").files);
     $("file").value = ""; // the same file may be chosen again
   };
   $("url-form").onsubmit = (event) => {
@@ -23,8 +26,17 @@ export function start() {
     event.preventDefault();
     lookUp();
   };
-  $("example").onclick = () => calyx && read(example());
-  $("broken").onclick = () => calyx && read(example(true));
+  $("example").onclick = () => calyx && read([example()]);
+  $("broken").onclick = () => calyx && read([example(true)]);
+  $("inspect-stop").onclick = stop;
+  if (get("part") === "inspect" && get("url") && get("url") !== $("url").value) ask(get("url"));
+}
+
+// A link may name a URL. Nothing is requested before a click.
+function ask(url) {
+  $("url").value = linked = url;
+  result = null;
+  update();
 }
 
 // A file may be dropped anywhere; `opens` shows this part.
@@ -40,10 +52,10 @@ export function onDrop(opens) {
   addEventListener("drop", (event) => {
     event.preventDefault(); // a file must not replace the page
     document.body.classList.remove("drag");
-    const [file] = event.dataTransfer?.files ?? [];
-    if (!file) return;
+    const files = event.dataTransfer?.files ?? [];
+    if (!files.length) return;
     show();
-    read(file);
+    read(files);
   });
 }
 
@@ -63,26 +75,58 @@ function example(damaged = false) {
 
 export function ready(library) {
   calyx = library;
+  if (later) open(...later);
 }
 
-const read = (file) => open(file.name, { file });
+function read([file, ...more]) {
+  if (!file) return;
+  others = more.length;
+  set("url", "");
+  open(file.name, { file });
+}
+
+function parsed(text) {
+  try {
+    return new URL(text);
+  } catch {
+    return null;
+  }
+}
 
 function readUrl(text) {
-  let url = null;
-  try {
-    url = new URL(text);
-  } catch { /* said below */ }
+  const url = parsed(text);
+  others = 0;
+  set("url", text);
   if (/^https?:$/.test(url?.protocol)) return open(url.pathname.split("/").pop() || url.host, { url: url.href });
-  say($("inspect-say"), t("inspect.url.want"));
+  name = quoted(text);
+  linked = "";
+  answers = null;
+  result = { damage: [{ what: "remote.url", values: {} }] };
+  update();
+}
+
+// Stops lookups, or else the reading of the file.
+function stop() {
+  const what = result ? "lookup" : "open";
+  request("stop", { what });
+  drop(what);
+  busy(false);
+  update();
+}
+
+function busy(is) {
+  $("inspect-progress").hidden = $("inspect-stop").hidden = !is;
 }
 
 async function open(its, values) {
+  linked = "";
+  if (!calyx) return void (later = [its, values]);
   name = its;
   result = answers = null;
   update();
   say($("inspect-say"), t("inspect.reading", { x: quoted(name) }));
   $("inspect-progress").value = 0;
-  $("inspect-progress").hidden = false;
+  busy(true);
   try {
     result = await request("open", values, ({ share }) => {
       $("inspect-progress").value = share;
@@ -90,7 +134,7 @@ async function open(its, values) {
   } catch (error) {
     result = { damage: [{ what: "read", values: { x: error.message } }] };
   }
-  $("inspect-progress").hidden = true;
+  busy(false);
   update();
 }
 
@@ -101,6 +145,8 @@ async function lookUp() {
   say($("ask-say"), !words.length ? t("see.none")
     : lines.length > MOST_LOOKUPS ? t("inspect.many", { x: MOST_LOOKUPS }) : "");
   if (!words.length) return;
+  $("inspect-progress").removeAttribute("value"); // nobody knows how long
+  busy(true);
   try {
     const { found, remote } = await request("lookup", { words });
     answers = words.map((word, i) => [word, found[i]]);
@@ -111,6 +157,7 @@ async function lookUp() {
     say($("ask-say"), error.what ? t("damage.remote." + error.what, counts(error.about))
       : t("not.so", { x: error.message }));
   }
+  busy(false);
   drawAnswers();
 }
 
@@ -120,7 +167,7 @@ export function update() {
   $("inspect-result").hidden = !result;
   if (!result) {
     delete $("inspect-say").dataset.verdict;
-    return say($("inspect-say"), "");
+    return say($("inspect-say"), linked && t("inspect.link", { x: parsed(linked)?.host || quoted(linked) }));
   }
   const good = !result.damage.length, known = !!result.kind;
   sayVerdict();
@@ -147,10 +194,11 @@ function sayVerdict() {
   const good = !result.damage.length, { remote } = result;
   const verdict = !good ? "damaged" : remote ? "remote" : result.sealed ? "good" : "open";
   const [first] = result.damage, unreached = first?.what.startsWith("remote.");
-  const foreign = first?.values.x?.startsWith?.("not a calyx filter"); // the library says so
+  const foreign = first?.what.startsWith("known.") || first?.values.x?.startsWith?.("not a calyx filter"); // the library says so
   $("inspect-say").dataset.verdict = verdict;
   say($("inspect-say"), t("inspect." + (good || result.kind ? verdict : unreached ? "unreached" : foreign ? "foreign" : "damaged"),
-    { x: quoted(name), ...(remote && { y: sizeText(remote.bytes), z: countText(remote.requests) }) }));
+    { x: quoted(name), ...(remote && { y: sizeText(remote.bytes), z: countText(remote.requests) }) }) +
+    (others ? " " + t("inspect.others", { x: others }) : ""));
 }
 
 function drawFacts() {
