@@ -166,7 +166,7 @@ function wanted(n, p, options) {
   checkNames(options, ["kind", "bits", "probes", "growth", "hash", "seed"]);
   const { kind, bits = 0, probes = 0, growth = 0, hash, seed = aSeed(growth) } = options;
   if (n === undefined && !bits && !growth)
-    throw new RangeError("a filter wants a number of keys, or bits, or growth");
+    throw new RangeError("expected a number of keys, or bits, or growth");
   if (hash !== undefined) oneOf(calyx.hashes, hash, "hash");
   return {
     kind: kind === undefined ? kind : aKind(kind), hash, seed: BigInt.asUintN(64, BigInt(seed)),

@@ -15,7 +15,7 @@ const TRIES = 100;
 // once go to a node in their order.
 function sender(client) {
   if (client.callBuffer) return (words) => client.callBuffer(...words); // ioredis
-  if (!client.sendCommand) throw new TypeError("a client of node-redis or ioredis is wanted");
+  if (!client.sendCommand) throw new TypeError("expected a client of node-redis or ioredis");
   const options = { returnBuffers: true, typeMapping: { 36: Buffer } }; // versions 4 and 5
   return isCluster(client) ? (words) => client.sendCommand(words[1], false, words, options)
     : (words) => client.sendCommand(words, options);

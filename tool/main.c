@@ -74,14 +74,14 @@ const struct verb *verb_named(const char *name) {
 
     const char *const ours = verb_like(name);
     if (ours)
-        fail("there is no verb '%s'; here it is 'calyx %s'. 'calyx help %s' "
-             "says more",
+        fail("unknown verb '%s'; here it is 'calyx %s'. 'calyx help %s' says "
+             "more",
              name, ours, ours);
     const char *const near = nearest(name, names);
     if (near)
-        fail("there is no verb '%s'; did you mean '%s'? 'calyx help' lists all",
+        fail("unknown verb '%s'; did you mean '%s'? 'calyx help' lists all",
              name, near);
-    fail("there is no verb '%s'; 'calyx help' lists those there are", name);
+    fail("unknown verb '%s'; 'calyx help' lists those there are", name);
 }
 
 static void print_version(void) {
@@ -131,7 +131,7 @@ int main(int count, char **words) {
     if (count < 2) {
         print_overview();
         finish(0);
-        fail("a verb is wanted: calyx VERB …");
+        fail("missing verb: calyx VERB …");
     }
 
     const char *const word = words[1];
@@ -144,7 +144,7 @@ int main(int count, char **words) {
         return finish(EXIT_YES);
     }
     if (*word == '-')
-        fail("there is no option '%s' before the verb; there are --help and "
+        fail("unknown option '%s' before the verb; there are --help and "
              "--version",
              word);
 
@@ -155,11 +155,10 @@ int main(int count, char **words) {
     start_signal_thread();
     char **const operand = operands_with_files(words + 2, &operands);
     if (operands < verb->least)
-        fail("at least %d operand%s wanted, found %d: calyx %s %s", verb->least,
-             verb->least == 1 ? " is" : "s are", operands, verb->name,
-             verb->synopsis);
+        fail("missing operand: expected %d or more, found %d: calyx %s %s",
+             verb->least, operands, verb->name, verb->synopsis);
     if (verb->most >= 0 && operands > verb->most)
-        fail("'%s' is one operand too many: calyx %s %s", operand[verb->most],
+        fail("unexpected operand '%s': calyx %s %s", operand[verb->most],
              verb->name, verb->synopsis);
     return finish(verb->run(operands, operand));
 }

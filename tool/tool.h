@@ -51,7 +51,9 @@ struct verb {
     const char *name;
     const char *summary;            /* one line, no full stop              */
     const char *synopsis;           /* what follows the name               */
-    const char *prose[16];          /* paragraphs                          */
+    const char *prose[16];          /* paragraphs; the first says it all   */
+    const char *common[12];         /* names of the options that help shows
+                                       first; none: all                    */
     const struct group *groups[10]; /* of options                          */
     struct example examples[10];
     const char *status; /* what exit 0 and 1 mean; NULL: usual */
@@ -260,6 +262,7 @@ bool is_plain_name(const char *path); /* of a file that is not to be packed */
 /* ---- Help (help.c) ------------------------------------------------------ */
 
 void print_overview(void);
+void print_verbs(void); /* all of them */
 void print_help(const struct verb *verb);
 void print_manual(const struct verb *verb); /* roff; NULL for calyx(1) */
 

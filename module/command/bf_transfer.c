@@ -20,7 +20,7 @@ static bool read_sum(RedisModuleString *word, uint64_t *sum) {
 
 static int reply_bad_sum(RedisModuleCtx *ctx) {
     return RM_ReplyWithError(
-        ctx, "ERR a checksum of 16 hexadecimal digits is wanted");
+        ctx, "ERR expected a checksum of 16 hexadecimal digits");
 }
 
 static int refuse(RedisModuleCtx *ctx, const char *what, uint64_t promised,

@@ -359,7 +359,7 @@ static int run_mergepart(RedisModuleCtx *ctx, RedisModuleString **argv,
     if (parse_whole(argv[3], 0, INT64_MAX, &at) != NUMBER ||
         !read_progress(argv[4], &from) ||
         parse_whole(argv[5], 0, INT64_MAX, &bytes) != NUMBER)
-        return RM_ReplyWithError(ctx, "ERR whole numbers are wanted");
+        return RM_ReplyWithError(ctx, "ERR expected whole numbers");
     const struct filter *source = find_mergeable(ctx, argv[2], "source");
     if (!source) return RM_OK;
 

@@ -8,8 +8,8 @@ bool secret_of(PyObject *object, uint8_t *to, const uint8_t **key) {
     Py_ssize_t size;
     if (PyBytes_AsStringAndSize(object, &bytes, &size) != 0) return false;
     if (size != SECRET_BYTES) {
-        PyErr_Format(PyExc_ValueError, "key wants 16 secret bytes, not %zd",
-                     size);
+        PyErr_Format(PyExc_ValueError,
+                     "key: expected 16 secret bytes, found %zd", size);
         return false;
     }
     memcpy(to, bytes, SECRET_BYTES);
@@ -23,12 +23,14 @@ bool positive_of(PyObject *object, const char *name, uint64_t *to) {
     *to = PyLong_AsUnsignedLongLong(object);
     if (*to == (uint64_t)-1 && PyErr_Occurred()) {
         if (PyErr_ExceptionMatches(PyExc_OverflowError))
-            PyErr_Format(PyExc_ValueError, "%s wants a positive number, not %R",
-                         name, object);
+            PyErr_Format(PyExc_ValueError,
+                         "%s: expected a positive number, found %R", name,
+                         object);
         return false;
     }
     if (*to) return true;
-    PyErr_Format(PyExc_ValueError, "%s wants a positive number, not 0", name);
+    PyErr_Format(PyExc_ValueError, "%s: expected a positive number, found 0",
+                 name);
     return false;
 }
 
@@ -40,7 +42,7 @@ static bool seed_of(PyObject *object, calyx_options *o) {
     if (o->seed != (uint64_t)-1 || !PyErr_Occurred()) return true;
     if (PyErr_ExceptionMatches(PyExc_OverflowError))
         PyErr_SetString(PyExc_ValueError,
-                        "seed wants a number from 0 to 2**64 - 1");
+                        "seed: expected a number from 0 to 2**64 - 1");
     return false;
 }
 

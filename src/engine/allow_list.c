@@ -226,7 +226,7 @@ static calyx_status refuse_size(uint64_t taken, uint64_t wanted,
                                 calyx_error *why) {
     return fail(why, CALYX_FULL,
                 "an allow list has at most %d bytes, with %d for each key; "
-                "%llu are taken, and %llu more are wanted: build a filter with "
+                "%llu are taken, and %llu more do not fit: build a filter with "
                 "a lower rate instead",
                 CALYX_ALLOW_MOST, SIZE_BYTES, (unsigned long long)taken,
                 (unsigned long long)wanted);

@@ -139,9 +139,8 @@ calyx_status calyx_set_property(calyx_filter *f, const char *name,
     }
     if (value && texts + RECORD_HEAD > PROPERTIES_BYTES - used)
         return fail(why, CALYX_BAD_ARGUMENT,
-                    "the properties of a filter have at most %d bytes, with "
-                    "%d and two ends for each; %u are taken, and %.64s wants "
-                    "%llu",
+                    "the properties of a filter have at most %d bytes, with %d "
+                    "and two ends for each; %u are taken, and %.64s needs %llu",
                     PROPERTIES_BYTES, RECORD_HEAD, used, name,
                     (unsigned long long)texts + RECORD_HEAD);
     if (value) {

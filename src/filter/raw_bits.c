@@ -33,7 +33,7 @@ static calyx_status check_given(const calyx_options *want,
                     kind->name);
     if (has_counters(kind))
         return fail(why, CALYX_CANNOT,
-                    "a %s filter cannot be made of bits: it wants counters",
+                    "a %s filter cannot be made of bits: it has counters",
                     kind->name);
     if (want->probes == 0 && kind->most_probes != kind->probe_step)
         return fail(why, CALYX_BAD_ARGUMENT,

@@ -52,7 +52,7 @@ static const uint8_t *take(struct payload_reader *r, uint64_t size) {
     const uint8_t *const at = r->at;
     if (r->failed) return NULL;
     if (size > (uint64_t)(r->end - r->at)) {
-        FAIL(r, "%llu bytes are wanted at byte %zu, and %zu are left",
+        FAIL(r, "expected %llu bytes at byte %zu, found %zu",
              (unsigned long long)size, (size_t)(r->at - r->first),
              (size_t)(r->end - r->at));
         return NULL;
@@ -75,7 +75,7 @@ static bool get_length(struct payload_reader *r, uint64_t *length,
     if (packed) *packed = *at == LZF;
     if (*at == LZF && packed) return get_length(r, length, NULL);
     if (more == UINT64_MAX) {
-        FAIL(r, "a length is wanted at byte %zu, and 0x%02x begins none",
+        FAIL(r, "expected a length at byte %zu, found 0x%02x",
              (size_t)(at - r->first), *at);
         return false;
     }
@@ -93,9 +93,8 @@ static bool expect_opcode(struct payload_reader *r, enum opcode wanted,
     uint64_t found;
     if (!get_length(r, &found, NULL)) return false;
     if (found != wanted)
-        FAIL(r,
-             "%s, opcode %d, is wanted at byte %zu, and opcode %llu is there",
-             name, wanted, at, (unsigned long long)found);
+        FAIL(r, "expected %s, opcode %d, at byte %zu, found opcode %llu", name,
+             wanted, at, (unsigned long long)found);
     return !r->failed;
 }
 

@@ -180,8 +180,8 @@ near() {
         case $rate in
         2%) is_status 0 && rm no.calyx ;;
         *)
-            fails_with "option --rate wants a rate between 0 and 1"
-            complains "not '$rate'"
+            fails_with "--rate: expected a rate between 0 and 1"
+            complains "found '$rate'"
             ;;
         esac
     done
@@ -198,10 +198,10 @@ near() {
     done
     for count in x 1.5 10Q 1e30 -5 10MB 99999999999999999999; do
         run_calyx build -o no.calyx --keys=$count /dev/null
-        fails_with "option --keys wants a whole number below 2^63, such as 5000, 10M or 1e9, not '$count'"
+        fails_with "--keys: expected a whole number below 2^63, such as 5000, 10M or 1e9, found '$count'"
     done
     run_calyx build -o no.calyx --memory 5X /dev/null
-    fails_with "option --memory wants a size such as 10M, 64KiB or 1G, not '5X'"
+    fails_with "--memory: expected a size such as 10M, 64KiB or 1G, found '5X'"
 }
 
 @test "no kind exceeds --memory" {
@@ -267,7 +267,7 @@ near() {
     is_status 0
     quiet
     run_calyx build --growth 1 -o no.calyx numbers
-    fails_with "option --growth wants a factor from 1.25 to 16, not '1'"
+    fails_with "--growth: expected a factor from 1.25 to 16, found '1'"
     for other in "--memory 1M" "--probes 3" --strict; do
         run_calyx build --growth 2 $other -o no.calyx numbers
         fails_with "--growth goes with --keys and --rate, but not with --memory, --bits"
@@ -297,7 +297,7 @@ near() {
     [ "$(sort -u sums | wc -l)" = 4 ]
     for wrong in rose 18446744073709551616 -1; do
         run_calyx build --seed $wrong -o no.calyx numbers
-        fails_with "option --seed wants a number or 'random', not '$wrong'"
+        fails_with "--seed: expected a number or 'random', found '$wrong'"
     done
 }
 
@@ -327,7 +327,7 @@ near() {
     is_status 2
     printf short >short
     run_calyx build --key-file short -o no.calyx numbers
-    fails_with "short: a key of 16 bytes or 32 hexadecimal digits is wanted, found 5 bytes"
+    fails_with "short: expected a key of 16 bytes or 32 hexadecimal digits, found 5 bytes"
     run_calyx build --key-file key --seed 1 -o no.calyx numbers
     fails_with "--seed and --key-file are both given"
 }
@@ -341,11 +341,11 @@ near() {
     "$CALYX" verify line.calyx
     "$CALYX" info line.calyx | grep -q "512, 100 % set"
     run_calyx build --all --kind counting -o no.calyx
-    fails_with "--all wants a kind of plain bits, such as line, not counting"
+    fails_with "--all: expected a kind of plain bits, such as line, found counting"
     kinds=$(kinds_that ".can_intersect | not")
     for kind in $kinds; do
         run_calyx build --all --kind $kind -o no.calyx
-        fails_with "--all wants a kind of plain bits, such as line, not $kind"
+        fails_with "--all: expected a kind of plain bits, such as line, found $kind"
     done
     run_calyx build --all -n 5 -o no.calyx
     fails_with "it takes no files, nor --keys"
@@ -395,7 +395,7 @@ near() {
     is_status 0
     grep -q "of https://example.org/@me/list" c.calyx
     run_calyx build --comment "$(head -c 1001 /dev/zero | tr '\0' x)" -o b.calyx /dev/null
-    fails_with "option --comment wants at most 1000 bytes, not 1001"
+    fails_with "--comment: expected at most 1000 bytes, found 1001"
 }
 
 @test "what cannot be read or written is named" {
@@ -459,7 +459,7 @@ near() {
     for option in --keys=0 --memory=0 --memory=1e30 --probes=0 \
         --probes=4294967297 --rate=0 --rate=1 --rate=nan --jobs=1000; do
         run_calyx build $option -o no.calyx /dev/null
-        fails_with "option ${option%=*} wants"
+        fails_with "${option%=*}: expected"
         [ ! -e no.calyx ]
     done
 }
@@ -567,5 +567,5 @@ near() {
     run_calyx build --shards 2 --force -o ids.calyx keys
     is_status 0
     run_calyx build --shards 0 -o x.calyx keys
-    fails_with "option --shards wants a number from 1 to 1024, not '0'"
+    fails_with "--shards: expected a number from 1 to 1024, found '0'"
 }

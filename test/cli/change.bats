@@ -141,7 +141,7 @@ warns_truly() {
 
 @test "add wants a filter that exists" {
     run_calyx add
-    fails_with "a filter is wanted: calyx add FILTER [FILE]..., or --server URL"
+    fails_with "missing FILTER: calyx add FILTER [FILE]..., or --server URL"
     run_calyx add nowhere.calyx <<<x
     fails_with "nowhere.calyx: there is no such file; 'calyx add --create' makes it"
     run_calyx add - <<<x
@@ -182,7 +182,7 @@ warns_truly() {
 
 @test "remove wants a filter that counts" {
     run_calyx remove flowers.calyx <<<rose
-    fails_with "flowers.calyx: a filter of kind bucket or counting is wanted, found line, whose keys cannot be removed"
+    fails_with "flowers.calyx: keys cannot be removed from kind line; expected kind bucket or counting"
 }
 
 @test "closed standard streams do not become the filter that is changed" {
@@ -261,7 +261,7 @@ warns_truly() {
     [ "$("$CALYX" add --new days.calyx <(seq 900) | wc -l)" -eq 0 ]
 
     run_calyx remove days.calyx <<<1
-    fails_with "days.calyx: a filter of kind bucket or counting is wanted, found distinct, whose keys cannot be removed"
+    fails_with "days.calyx: keys cannot be removed from kind distinct; expected kind bucket or counting"
 }
 
 @test "what a bucket filter cannot do, it says, and what can" {
@@ -276,7 +276,7 @@ warns_truly() {
     run_calyx convert --to raw -o no.calyx a.calyx
     fails_with "a table of fingerprints, and the form is for bits"
     run_calyx add --at-most-once --new a.calyx <<<new
-    fails_with "--at-most-once wants a filter that is changed in place"
+    fails_with "--at-most-once requires a filter that is changed in place"
     run_calyx info a.calyx
     says "% of the slots in use"
     [ ! -e no.calyx ]

@@ -31,9 +31,9 @@ setup() {
     run_calyx check -f garden garden
     fails_with "garden: "
     run_calyx check garden
-    fails_with "a filter is wanted: calyx check -f FILTER"
+    fails_with "missing -f FILTER: calyx check -f FILTER"
     run_calyx check garden -f
-    fails_with "option --filter wants a value: --filter FILTER"
+    fails_with "missing value: --filter FILTER"
 }
 
 @test "behind a file that cannot be read the others are read" {

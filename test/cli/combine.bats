@@ -60,7 +60,7 @@ make() {
     fails_with "calyx merge: a and larger: "
     [ ! -e m ]
     run_calyx merge -o m a
-    fails_with "at least 2 operands are wanted, found 1: calyx merge"
+    fails_with "missing operand: expected 2 or more, found 1: calyx merge"
     run_calyx merge -o m a nothing
     fails_with "nothing: cannot open it"
     "$CALYX" add --create --seed 1 one.calyx a.txt
@@ -143,7 +143,7 @@ make() {
     run_calyx compare a seeded
     fails_with "calyx compare: a and seeded: "
     run_calyx compare a b c
-    fails_with "'c' is one operand too many"
+    fails_with "unexpected operand 'c'"
 }
 
 # ---- freeze -----------------------------------------------------------------

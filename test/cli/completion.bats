@@ -75,7 +75,7 @@ offers() {
 
 @test "another shell is refused" {
     run_calyx completion tcsh
-    fails_with "bash, zsh or fish is wanted, not 'tcsh'"
+    fails_with "unknown shell 'tcsh'; there are bash, zsh and fish"
     run_calyx completion
     fails_with "calyx completion bash|zsh|fish"
 }

@@ -60,7 +60,7 @@ reader() {
 @test "Parquet wants split, xxh64 and seed 0" {
     seq 100 | "$CALYX" build -n 100 -o line
     run_calyx convert --to parquet -o no line
-    fails_with "line: Parquet wants kind split, hash xxh64 and seed 0"
+    fails_with "line: Parquet requires kind split, hash xxh64 and seed 0"
     seq 100 | "$CALYX" build --kind split --seed 3 -n 100 -o seeded
     run_calyx convert --to parquet -o no seeded
     fails_with "this is split, xxh64 and 3"
@@ -163,11 +163,11 @@ broken() {
 @test "convert wants one direction, and a form that it knows" {
     seq 10 | "$CALYX" build -n 10 -o f
     run_calyx convert -o no f
-    fails_with "one of --to FORM and --from FORM is wanted"
+    fails_with "missing --to FORM or --from FORM"
     run_calyx convert --to raw --from raw -o no f
-    fails_with "one of --to FORM and --from FORM is wanted"
+    fails_with "missing --to FORM or --from FORM"
     run_calyx convert --to avro -o no f
-    fails_with "option --to wants parquet, raw, redisbloom, valkey-bloom, guava, spark, bits-and-blooms, dcso, redisson or bits, or a layout in one line, not 'avro'"
+    fails_with "--to: expected parquet, raw, redisbloom, valkey-bloom, guava, spark, bits-and-blooms, dcso, redisson or bits, or a layout in one line, found 'avro'"
     run_calyx convert --to raw -p 1% -o no f
     fails_with "options --offset, --keys and --rate go with --from parquet and --from raw only"
     run_calyx convert --from raw -p 1% -n 10 -o no f

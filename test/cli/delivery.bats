@@ -140,7 +140,7 @@ batch=4096 pipe=65536 reads=32768
     for filter in counts.calyx grows.calyx packed.calyx.gz; do
         cp $filter before
         run_calyx add --new --at-most-once $filter lines
-        fails_with "$filter: --at-most-once wants a filter that is changed in place"
+        fails_with "$filter: --at-most-once requires a filter that is changed in place"
         prints
         "$CALYX" verify $filter
     done

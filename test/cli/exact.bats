@@ -98,9 +98,9 @@ spills() {
     run_calyx common --at-least 3 a b c d
     prints iris
     run_calyx common --at-least 5 a b c d
-    fails_with "option --at-least wants a number from 1 to 4, the number of files, not 5"
+    fails_with "--at-least: expected a number from 1 to 4, the number of files, found 5"
     run_calyx common --at-least 0 a b c d
-    fails_with "option --at-least wants at least 1, not '0'"
+    fails_with "--at-least: expected at least 1, found '0'"
 }
 
 @test "minus: lines of the first in no other, as often as they are there" {
@@ -116,7 +116,7 @@ spills() {
     is_status 1
     prints
     run_calyx minus a
-    fails_with "2 operands are wanted, found 1"
+    fails_with "missing operand: expected 2 or more, found 1"
 }
 
 @test "minus: a filter may stand for a list, and that is said" {
@@ -182,7 +182,7 @@ spills() {
     run_calyx dedup -k2 -t, x more.csv y.gz /dev/null -o packed.zst
     [ "$(zstd -dcq packed.zst | wc -l)" = 3 ]
     run_calyx common -k 9 x y.gz
-    fails_with "y.gz:1: field 9 is wanted, found 1 field"
+    fails_with "y.gz:1: missing field 9: found 1 field"
 }
 
 @test "exact on random lists, with memory for all or for little" {
@@ -596,7 +596,7 @@ PYTHON
     [ ! -s wrong ]
     [ "$(wc -l <out)" -gt 49900 ]
     run_calyx common --approx=2 a b
-    fails_with "option --approx wants a rate"
+    fails_with "--approx: expected a rate"
     run_calyx dedup --approx -c a
     is_status 2
     seq 1000000 | CALYX_TEST_BUDGET=1000000 "$CALYX" dedup --approx=1e-5 >/dev/null 2>err || status=$?
@@ -734,7 +734,7 @@ false_lines() {
     fails_with "option --assume goes with --dry-run only"
     for wrong in 0 5,0 x 5, 1e19,1e6 0x5 ax5 5,64x5 70000x5 1x 1x1x1; do
         run_calyx dedup --dry-run --assume $wrong first
-        fails_with "option --assume wants a number of lines, or LINES,BYTES, or FILESxLINES,BYTES, such as 3x5G,64; not '$wrong'"
+        fails_with "--assume: expected a number of lines, or LINES,BYTES, or FILESxLINES,BYTES, such as 3x5G,64; found '$wrong'"
     done
 }
 
@@ -753,7 +753,7 @@ false_lines() {
     run_calyx minus --dry-run --assume 1000 --assume 500,100
     says "input          about 1 500 lines, 114 kB"
     run_calyx common --dry-run --assume 1000
-    fails_with "at least 2 operands are wanted, found 1"
+    fails_with "missing operand: expected 2 or more, found 1"
     run_calyx common --dry-run --assume 3x1000 one two three
     fails_with "option --assume stands for several files: name none, not '"
     run_calyx common --assume 3x1000
@@ -879,11 +879,11 @@ some_common() {
 @test "options that make no sense are refused" {
     echo a >a
     run_calyx dedup -S 1M a
-    fails_with "option --memory wants at least 16M, not 1000000 bytes"
+    fails_with "--memory: expected at least 16M, found 1000000 bytes"
     run_calyx dedup -T nowhere a
     fails_with "nowhere: cannot use it for temporary files: No such file"
     run_calyx dedup -T a a
-    fails_with "a: a folder for temporary files is wanted, found a file"
+    fails_with "a: found a file, expected a folder for temporary files"
     run_calyx common a missing
     fails_with "missing: cannot open it: No such file"
 }

@@ -87,7 +87,7 @@ assert [int(bit) for bit in bits.split()] == want, (bits, want)'
 @test "what is missing or damaged is an error" {
     flowers
     run_calyx explain rose
-    fails_with "a filter is wanted: calyx explain -f FILTER KEY..."
+    fails_with "missing -f FILTER: calyx explain -f FILTER KEY..."
     run_calyx explain -f flowers.calyx
     is_status 2
     run_calyx explain -f none.calyx rose

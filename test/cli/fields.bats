@@ -50,10 +50,10 @@ setup() {
 
 @test "a column that is not there, or twice, is an error that names file and line" {
     run_calyx dedup --csv --header -k mail a.csv
-    fails_with "a.csv:1: column 'mail' is wanted, found 2 columns without it: id,email"
+    fails_with "a.csv:1: missing column 'mail'; found 2 columns: id,email"
     printf 'x,x\n1,2\n' >twice.csv
     run_calyx build -o f.calyx --csv --header -k x a.csv twice.csv
-    fails_with "a.csv:1: column 'x' is wanted"
+    fails_with "a.csv:1: missing column 'x'"
     run_calyx build -o f.calyx --csv --header -k x twice.csv
     fails_with "twice.csv:1: column 'x' is in the header 2 times; give its number"
     printf '"id,email\n1,2\n' >open.csv
@@ -80,7 +80,7 @@ setup() {
     is_status 0
     printf 'b@x\n' >list
     run_calyx check -f f.calyx list
-    fails_with "list:1: column 'email' is wanted, found 1 column without it: b@x; the filter was built with"
+    fails_with "list:1: missing column 'email'; found 1 column: b@x; the filter was built with"
 }
 
 @test "a header has line numbers, also in pipes, packed files and behind NUL" {
@@ -89,7 +89,7 @@ setup() {
     gzip -k c.csv
     for file in c.csv c.csv.gz <(cat c.csv); do
         run_calyx dedup --csv --header -k email $file
-        fails_with "$file:4: column 'email', field 2, is wanted, found 1 field"
+        fails_with "$file:4: missing column 'email', field 2: found 1 field"
     done
     tr '\n' '\0' <a.csv | "$CALYX" dedup -z --csv --header -k email >out
     printf 'id,email\0001,a@x\0002,b@x\000' | cmp - out
@@ -109,13 +109,13 @@ setup() {
 @test "--missing=skip leaves lines without the field out, and counts their numbers" {
     printf '1\tx\n2\n3\tx\n4\ty\n5\n' >ragged
     run_calyx dedup -k 2 ragged
-    fails_with "ragged:2: field 2 is wanted, found 1 field; --missing=skip leaves such lines out"
+    fails_with "ragged:2: missing field 2: found 1 field; --missing=skip leaves such lines out"
     run_calyx dedup -k 2 --missing=skip ragged
     prints $'1\tx' $'4\ty'
     "$CALYX" build -p 1e-8 -k 2 --missing skip -o f.calyx --json-stats figures ragged
     grep -q '"lines": 3,' figures
     run_calyx check -n -f f.calyx ragged
-    fails_with "ragged:2: field 2 is wanted"
+    fails_with "ragged:2: missing field 2"
     run_calyx check -n -f f.calyx --missing=skip ragged ragged
     prints $'ragged:1:1\tx' $'ragged:3:3\tx' $'ragged:4:4\ty' $'ragged:1:1\tx' $'ragged:3:3\tx' $'ragged:4:4\ty'
     run_calyx check -v -f f.calyx --missing=skip ragged
@@ -123,9 +123,9 @@ setup() {
     prints
     printf '1,x\n2\n"3"4\n' >wrong.csv
     run_calyx dedup --csv -k 2 --missing=skip wrong.csv
-    fails_with "wrong.csv:3: behind the closing quote of field 1"
+    fails_with "wrong.csv:3: after the closing quote of field 1"
     run_calyx dedup -k 2 --missing=perhaps ragged
-    fails_with "option --missing wants skip, empty or error, not 'perhaps'"
+    fails_with "--missing: expected skip, empty or error, found 'perhaps'"
 }
 
 @test "lines that are left out are counted, and all of them are an error" {
@@ -142,7 +142,7 @@ setup() {
     cp f.calyx old.calyx
     for path in .id '$.id'; do
         run_calyx dedup --jsonl "$path" events
-        fails_with "events:1: field '$path' is wanted, found none; a path begins without '${path%id}': --jsonl id"
+        fails_with "events:1: missing field '$path'; a path begins without '${path%id}': --jsonl id"
     done
     for verb in "build -o new" "dedup -o new" "minus -o new events" "common -o new events" \
         "hash --parts 2 -o new" "build --part 1/2 -n 10 -o new" "build --shards 2 -o new" \
@@ -166,7 +166,7 @@ setup() {
     run_calyx dedup --jsonl id --missing=skip log
     fails_with "log:2: not JSON"
     run_calyx dedup --jsonl id --invalid=skip log
-    fails_with "log:6: field 'id' is wanted, found none"
+    fails_with "log:6: missing field 'id'"
     run_calyx dedup --jsonl id --invalid=skip --missing=skip --json-stats figures log
     prints '{"id":1}' '{"id":4}' '{"id":6}'
     quiet
@@ -181,7 +181,7 @@ setup() {
     }
     printf '[\n]\n' | { run_calyx dedup --jsonl id --invalid=skip; fails_with "no line has a key: of 2 lines 2 are broken"; }
     run_calyx dedup --invalid=perhaps log
-    fails_with "option --invalid wants skip or error, not 'perhaps'"
+    fails_with "--invalid: expected skip or error, found 'perhaps'"
 }
 
 @test "--invalid=skip and CSV: wrong quotes end at the next line end outside of quotes" {
@@ -232,14 +232,14 @@ setup() {
     run_calyx dedup --blanks -k 2 --missing=skip blank
     prints ' a  x'
     run_calyx dedup --blanks -k 1 blank
-    fails_with "blank:3: field 1 is wanted, found 0 fields"
+    fails_with "blank:3: missing field 1: found 0 fields"
     for words in '-t \q' '-t 12345678901234567' '-t \x1' '--csv -t ::' '--blanks -t :' \
         '-t \n' '--jsonl a -k 1' '--jsonl a --csv' '--jsonl a --header'; do
         run_calyx dedup $words two
         is_status 2
     done
     run_calyx dedup -t '' two
-    fails_with "option --separator wants 1 to 16 bytes"
+    fails_with "--separator: expected 1 to 16 bytes"
 }
 
 @test "--trim removes white space at the ends of a key and of each field" {
@@ -265,9 +265,9 @@ LINES
     run_calyx dedup --jsonl n --missing=empty j.jsonl
     [ "$(wc -l <out)" = 3 ]
     run_calyx dedup --jsonl n j.jsonl
-    fails_with "j.jsonl:3: field 'n' is wanted, found null"
+    fails_with "j.jsonl:3: field 'n' is null"
     run_calyx dedup --jsonl user.id j.jsonl
-    fails_with "j.jsonl:3: field 'user.id' is wanted, found none"
+    fails_with "j.jsonl:3: missing field 'user.id'"
     "$CALYX" build -p 1e-8 --jsonl user.id --missing=skip -o f.calyx j.jsonl
     run_calyx check --whole-line -f f.calyx <<<café
     prints café
@@ -286,16 +286,16 @@ LINES
         run_calyx dedup --jsonl a j
         fails_with "j:2: $text"
     done <<'ROWS'
-[1]|not JSON: at byte 1 an object is wanted, found '['
-{"a":1,}|not JSON: at byte 8 the name of a field in quotes is wanted, found '}'
-{"a":01}|not JSON: at byte 7 ',' or '}' is wanted, found '1'
-{"a":1.}|not JSON: at byte 8 a digit is wanted, found '}'
-{"a":"x|not JSON: at byte 8 a closing quote is wanted, found the end of the line
-{"a":"\x"}|not JSON: at byte 8 one of "\/bfnrtu behind a backslash is wanted, found 'x'
-{"a":nul}|not JSON: at byte 9 true, false or null is wanted, found '}'
-{"a":1} {|not JSON: at byte 9 the end of the line is wanted, found '{'
+[1]|not JSON: at byte 1 expected an object, found '['
+{"a":1,}|not JSON: at byte 8 expected the name of a field in quotes, found '}'
+{"a":01}|not JSON: at byte 7 expected ',' or '}', found '1'
+{"a":1.}|not JSON: at byte 8 expected a digit, found '}'
+{"a":"x|not JSON: at byte 8 expected a closing quote, found the end of the line
+{"a":"\x"}|not JSON: at byte 8 expected one of "\/bfnrtu after a backslash, found 'x'
+{"a":nul}|not JSON: at byte 9 expected true, false or null, found '}'
+{"a":1} {|not JSON: at byte 9 expected the end of the line, found '{'
 {"a":"\ud800"}|field 'a' has half of a surrogate pair
-{"a":{"b":1}}|a string, a number, true or false is wanted as field 'a', found an object
+{"a":{"b":1}}|field 'a' is not a string, a number, true or false: found an object
 ROWS
     python3 -c 'print("{\"a\":" + "[" * 5000)' >deep
     run_calyx dedup --jsonl a deep

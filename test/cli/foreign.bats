@@ -173,7 +173,7 @@ list_of() {
     done
     cmp g copy
     run_calyx build -o m g
-    fails_with "a list of lines is wanted, and this is a filter of another program"
+    fails_with "not a list of lines but a filter of another program"
 }
 
 # damaged LAYOUT BYTES... MESSAGE: a file with these bytes, in hexadecimal
@@ -267,13 +267,13 @@ damaged() {
     run_calyx build --layout guava --shards 2 -o no.calyx /dev/null
     fails_with "--layout does not go with --shards or --all"
     run_calyx build --layout nothing -o no /dev/null
-    fails_with "option --layout wants redisbloom, valkey-bloom, guava, spark, bits-and-blooms, dcso, redisson or bits, or a layout in one line, not 'nothing'"
+    fails_with "--layout: expected redisbloom, valkey-bloom, guava, spark, bits-and-blooms, dcso, redisson or bits, or a layout in one line, found 'nothing'"
     run_calyx convert --from raw --items int64 -o no /dev/null
     fails_with "option --items goes with --from and a layout of another program only"
     run_calyx convert --from guava -n 5 -o no /dev/null
     fails_with "options --offset, --keys and --rate go with --from parquet and --from raw only"
     run_calyx build --layout guava --items int16 -o no /dev/null
-    fails_with "option --items wants text, utf16, int32 or int64, not 'int16'"
+    fails_with "--items: expected text, utf16, int32 or int64, found 'int16'"
     [ ! -e no ]
 }
 

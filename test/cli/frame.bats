@@ -11,12 +11,24 @@ verbs() {
     run_calyx
     is_status 2
     says "Usage: calyx VERB"
-    complains "a verb is wanted"
+    complains "missing verb: calyx VERB"
+}
+
+@test "the overview fits on one screen, and says what this is" {
+    run_calyx --help
+    is_status 0
+    [ "$(wc -l <out)" -lt 24 ]
+    [ "$(wc -L <out)" -le 80 ]
+    says "Bloom filters"
+    [ "$(grep -c '^  calyx \|| calyx ' out)" -eq 3 ]
+    run_calyx help --man
+    grep -A1 '^\.SH NAME' out | grep -q "Bloom filters"
 }
 
 @test "help lists every verb, and every verb has help" {
-    run_calyx help
+    run_calyx help all
     is_status 0
+    [ "$(wc -L <out)" -le 80 ]
     for verb in $(verbs); do
         says "  $verb "
     done
@@ -25,6 +37,19 @@ verbs() {
         is_status 0
         says "Usage: calyx $verb"
         says "Exit status:"
+    done
+}
+
+@test "help of a verb begins with common options and examples; all options are there once" {
+    for verb in build check add dedup common minus plan push; do
+        run_calyx help "$verb"
+        sed '/^More:$/,$d' out >first
+        grep -q '^Common options:$' first && grep -q '^Examples:$' first
+        [ "$(wc -l <first)" -le 65 ]
+        grep -oE '^ {2,6}(-., )?--[a-z0-9-]+' out | sort >shown
+        sort -u shown | cmp - shown
+        run_calyx help --man "$verb"
+        [ "$(grep -c '^\(\\fB\\-.\\fR, \)\?\\fB\\-\\-' out)" = "$(wc -l <shown)" ]
     done
 }
 
@@ -65,18 +90,18 @@ verbs() {
 
 @test "an unknown verb gets a suggestion" {
     run_calyx hepl
-    fails_with "calyx: there is no verb 'hepl'; did you mean 'help'?"
+    fails_with "calyx: unknown verb 'hepl'; did you mean 'help'?"
     run_calyx frobnicate
-    fails_with "calyx: there is no verb 'frobnicate'; 'calyx help' lists"
+    fails_with "calyx: unknown verb 'frobnicate'; 'calyx help' lists"
 }
 
 @test "an unknown option gets a suggestion" {
     run_calyx help --mna
-    fails_with "calyx help: there is no option --mna; did you mean --man?"
+    fails_with "calyx help: unknown option --mna; did you mean --man?"
     run_calyx help -x
-    fails_with "calyx help: there is no option -x; see 'calyx help help'"
+    fails_with "calyx help: unknown option -x; see 'calyx help help'"
     run_calyx --frob
-    fails_with "there is no option '--frob' before the verb"
+    fails_with "unknown option '--frob' before the verb"
 }
 
 @test "names of options may be cut short, unless two begin so" {
@@ -95,12 +120,12 @@ verbs() {
 
 @test "a value for an option that takes none is refused" {
     run_calyx help --man=yes
-    fails_with "option --man takes no value, but got 'yes'"
+    fails_with "unexpected value: --man takes none, found 'yes'"
 }
 
 @test "one operand too many is named" {
     run_calyx help help again
-    fails_with "'again' is one operand too many: calyx help [--man] [VERB]"
+    fails_with "unexpected operand 'again': calyx help [--man] [all | VERB]"
 }
 
 @test "output that cannot be written is trouble" {

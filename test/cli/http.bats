@@ -283,7 +283,7 @@ was_read() { [ "$(log_of "$1" | wc -l)" -ge "$2" ]; }
     done
     [ $wanted = 2 ]
     run_calyx verify "$plain/flipped.calyx" --against lines
-    fails_with "--against wants a file"
+    fails_with "--against: expected a file"
     cp "$root/test/golden/line-open.calyx" "$www"
     for place in "$www" "$plain"; do
         run_calyx verify "$place/line-open.calyx"
@@ -547,7 +547,7 @@ replaced() {
 
 @test "a server that asks for a pause gets it, up to the timeout" {
     answers "$odd/come-back/line.calyx" lines
-    refuses come-tomorrow "the server answers with status 503, and wants to be queried again in 86400 seconds; CALYX_HTTP_TIMEOUT, the longest time to wait, is 30 s"
+    refuses come-tomorrow "the server answers with status 503, and asks to be queried again in 86400 seconds; CALYX_HTTP_TIMEOUT, the longest time to wait, is 30 s"
     [ "$(requests_of come-tomorrow/line.calyx)" = 1 ]
 }
 
@@ -578,7 +578,7 @@ replaced() {
 @test "a server that is silent, out of reach or without the file is named" {
     CALYX_HTTP_TIMEOUT=1s all_refuse silent "the server sent 0 bytes; tried 2 times" \
         drip " bytes; tried 2 times" later-drip " bytes; tried 2 times"
-    CALYX_HTTP_TIMEOUT=0 refuses silent "CALYX_HTTP_TIMEOUT wants a time from 1s on, such as 10s or 5min, not '0'"
+    CALYX_HTTP_TIMEOUT=0 refuses silent "CALYX_HTTP_TIMEOUT: expected a time from 1s on, such as 10s or 5min, found '0'"
     run_calyx check -f "$plain/none.calyx" lines
     fails_with "$plain/none.calyx: there is no such file on the server (404)"
     run_calyx check -f http://127.0.0.1:1/x.calyx lines
@@ -613,5 +613,5 @@ replaced() {
 
 @test "--except wants a file" {
     run_calyx check -f "$www/line.calyx" --except "$plain/line.calyx" lines
-    fails_with "--except wants a file, not a URL"
+    fails_with "--except: expected a file, found a URL"
 }

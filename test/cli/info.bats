@@ -89,7 +89,7 @@ assert text == "quote \" back \\ tab \t new\nline, h\u00e9, bad \ufffd\ufffd\uff
 
 @test "info fails for what is missing, not a filter, or keyed otherwise" {
     run_calyx info
-    fails_with "1 operand is wanted, found 0: calyx info [--json] FILE..."
+    fails_with "missing operand: expected 1 or more, found 0: calyx info [--json] FILE..."
     run_calyx info nothing
     fails_with "calyx info: nothing: cannot open it: No such file"
     echo "no filter" >text

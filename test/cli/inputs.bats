@@ -38,15 +38,15 @@ verbs="build build-n add check allow common minus dedup verify"
     for file in f/*; do
         for verb in $verbs; do
             read_list $file $verb
-            fails_with "$file: a list of lines is wanted, and this is a calyx filter"
+            fails_with "$file: not a list of lines but a calyx filter"
             [ ! -e made.calyx ]
             ! grep -q CLX out || false
         done
     done
     run_calyx dedup <flowers.calyx
-    fails_with "standard input: a list of lines is wanted, and this is a calyx filter"
+    fails_with "standard input: not a list of lines but a calyx filter"
     run_calyx minus moss <(cat flowers.calyx) # a pipe can't be looked at before
-    fails_with "a list of lines is wanted, and this is a calyx filter"
+    fails_with "not a list of lines but a calyx filter"
 }
 
 @test "minus knows a filter by its bytes, packed or with another name" {
@@ -93,7 +93,7 @@ utf-16-of-nothing \xff\xfe|UTF-16 text|iconv -f UTF-16 -t UTF-8
         printf "${first#* }" >$file
         for verb in build add check dedup minus-2; do
             read_list $file $verb
-            fails_with "$file: a list of lines is wanted, and this is $is; pipe it through '$helps'"
+            fails_with "$file: not a list of lines but $is; pipe it through '$helps'"
         done
         run_calyx dedup --text $file
         is_status 0
@@ -108,7 +108,7 @@ utf-16-of-nothing \xff\xfe|UTF-16 text|iconv -f UTF-16 -t UTF-8
     needs gzip
     echo rose | gzip | gzip >twice
     run_calyx dedup twice
-    fails_with "twice: a list of lines is wanted, and this is gzip data, packed twice; pipe it through 'gzip -dc'"
+    fails_with "twice: not a list of lines but gzip data, packed twice; pipe it through 'gzip -dc'"
 }
 
 @test "a filter whose first bytes are damaged is not taken for a list" {
@@ -117,7 +117,7 @@ utf-16-of-nothing \xff\xfe|UTF-16 text|iconv -f UTF-16 -t UTF-8
         cp flowers.calyx bad
         printf "$first" | dd of=bad conv=notrunc status=none
         gzip -c bad >bad.gz
-        is="a list of lines is wanted, and this is a calyx filter with damaged first bytes"
+        is="not a list of lines but a calyx filter with damaged first bytes"
         for file in bad bad.gz; do
             for verb in build add check dedup; do
                 read_list $file $verb
@@ -364,10 +364,10 @@ goes_on() {
 @test "--files0-from refuses a list without names, empty names and itself" {
     : >none
     run_calyx dedup --files0-from none <<<x
-    fails_with "none: names of files are wanted, found none"
+    fails_with "none: expected names of files, found none"
     printf 'a\nb\n' >lines
     run_calyx dedup --files0-from lines
-    fails_with "lines: names that end in a byte 0 are wanted"
+    fails_with "lines: found lines, expected names that end in a byte 0"
     printf 'a\0\0b\0' >gap
     run_calyx dedup --files0-from gap
     fails_with "gap:2: the name of a file is empty"
@@ -380,5 +380,5 @@ goes_on() {
     fails_with "x"
     printf 'x\0' >list
     run_calyx common --files0-from list
-    fails_with "at least 2 operands are wanted, found 1"
+    fails_with "missing operand: expected 2 or more, found 1"
 }

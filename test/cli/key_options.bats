@@ -140,7 +140,7 @@ ROWS
 @test "a line without the field that the filter was built with says what to do" {
     "$CALYX" build -t , -k 2 -o f.calyx list.csv
     echo rose | { run_calyx check -f f.calyx; is_status 2; }
-    complains "standard input:1: field 2 is wanted, found 1 field; the filter was built with -t , -k 2: other options for keys, or --whole-line, replace that"
+    complains "standard input:1: missing field 2: found 1 field; the filter was built with -t , -k 2: other options for keys, or --whole-line, replace that"
 }
 
 @test "several filters must agree, unless options are given" {

@@ -80,13 +80,13 @@ setup() {
 @test "a line without the field is an error that names it" {
     printf 'a\tb\nc\n' >short
     run_calyx build -k 2 -o no.calyx short
-    fails_with "calyx build: short:2: field 2 is wanted, found 1 field"
+    fails_with "calyx build: short:2: missing field 2: found 1 field"
     run_calyx check -k -3 -f flowers.calyx short
-    fails_with "calyx check: short:1: field -3 is wanted, found 2 fields"
+    fails_with "calyx check: short:1: missing field -3: found 2 fields"
     # and beyond the first block, the line is still right
     { yes "$(printf 'a\tb')" | head -300000; echo c; } >long
     run_calyx build -k 2 -o no.calyx long
-    fails_with "calyx build: long:300001: field 2 is wanted"
+    fails_with "calyx build: long:300001: missing field 2"
 }
 
 @test "what comes before an error is still printed" {
@@ -102,12 +102,12 @@ setup() {
 @test "fields and separators that make no sense are refused" {
     for fields in 0 2x 1,, ,x 1-- '"a' '"\q"' '"a"b'; do
         run_calyx check --fields=$fields -f flowers.calyx /dev/null
-        fails_with "option --fields wants numbers from 1"
-        complains "not '$fields'"
+        fails_with "--fields: expected numbers from 1"
+        complains "found '$fields'"
     done
     run_calyx check -k1 -t '\q' -f flowers.calyx /dev/null
-    fails_with "option --separator wants 1 to 16 bytes"
-    complains "not '\q'"
+    fails_with "--separator: expected 1 to 16 bytes"
+    complains "found '\q'"
 }
 
 @test "--csv knows quotes, in a field and around newlines" {
@@ -131,7 +131,7 @@ setup() {
     fails_with "open.csv:2: the quotes around field 2 are never closed"
     printf '"two\nlines",x\n"a"b,c\n' >after.csv
     run_calyx check --csv -k 1 -f flowers.calyx after.csv
-    fails_with "after.csv:3: behind the closing quote of field 1 a separator or the end of the line is wanted, found 'b'"
+    fails_with "after.csv:3: after the closing quote of field 1 expected a separator or the end of the line, found 'b'"
 }
 
 @test "CSV records are whole wherever blocks end" {
@@ -147,8 +147,8 @@ for i in range(60000):
 @test "a range of fields that runs backwards is no key" {
     for range in 3-2 -1--2 1,3-2; do
         run_calyx build -k $range -o no.calyx </dev/null
-        fails_with "option --fields wants numbers from 1"
+        fails_with "--fields: expected numbers from 1"
     done
     run_calyx build -k 2--2 -o no.calyx < <(printf 'a\tb\tc\nd\te\n')
-    fails_with "standard input:2: fields 2 to -2 are wanted, found 2 fields"
+    fails_with "standard input:2: missing fields 2 to -2: found 2 fields"
 }

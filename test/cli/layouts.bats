@@ -163,9 +163,9 @@ as_program() {
         "verify bits --layout" "convert -o no bits --from" "convert -o no bits --to" \
         "pull -o no redis://localhost:1/x --as" "push bits redis://localhost:1/x --as"; do
         run_calyx $words 'murmur3-32 seeds 41..47 mod -5'
-        fails_with "in the layout 'mod' wants a whole number from 1 to 281474976710656, not '-5'"
+        fails_with "in the layout 'mod' takes a whole number from 1 to 281474976710656, not '-5'"
         run_calyx $words 'murmur3-32 seed 41..47 mod 5'
-        fails_with "in the layout 'seed' stands where 'seeds' or 'double' is wanted"
+        fails_with "in the layout: expected 'seeds' or 'double', found 'seed'"
     done
     [ ! -e no ]
 }

@@ -239,7 +239,7 @@ build_parts() { # PARTS [OPTION]...
     fails_with "name it by -o"
     for part in 0/2 3/2 2 1/ /2 1/65537 a/b 1/2/3 -1/2; do
         run_calyx build --part=$part -n 10 -o x ten
-        fails_with "option --part wants a part such as 3/16"
+        fails_with "--part: expected a part such as 3/16"
     done
     [ ! -e x ]
 }
@@ -260,16 +260,16 @@ build_parts() { # PARTS [OPTION]...
     run_calyx info a/1-of-1.hashes
     fails_with "a file of hashes, and no calyx filter"
     run_calyx build -o x a/1-of-1.hashes
-    fails_with "this is a file of hashes, for 'calyx build --part'"
+    fails_with "not a list of lines but a file of hashes, for 'calyx build --part'"
     run_calyx build -o x 1.part
-    fails_with "this is a part of a calyx filter, for 'calyx join'"
+    fails_with "not a list of lines but a part of a calyx filter, for 'calyx join'"
 }
 
 @test "hash wants a number of parts and a folder, and replaces nothing unasked" {
     seq 100 >a.txt
     for words in "a.txt" "--parts 2 a.txt" "-o h a.txt" "--parts 2 --shards 2 -o h a.txt"; do
         run_calyx hash $words
-        fails_with "--parts N or --shards N, and -o FOLDER are wanted"
+        fails_with "missing --parts N or --shards N, or -o FOLDER"
     done
     for parts in 0 1025 x; do
         run_calyx hash --parts $parts -o h a.txt
@@ -280,7 +280,7 @@ build_parts() { # PARTS [OPTION]...
     fails_with "h/1-of-2.hashes: exists already"
     "$CALYX" hash --parts 2 --force -o h a.txt
     run_calyx hash --parts 2 -o a.txt a.txt
-    fails_with "a.txt: a folder is wanted"
+    fails_with "a.txt: not a folder"
     run_calyx hash --count a.txt
     fails_with "not a file of hashes"
     "$CALYX" hash --parts 2 --seed 1 -o other a.txt
@@ -374,7 +374,7 @@ build_parts() { # PARTS [OPTION]...
     [ "$(wc -l <parts)" -eq 3000 ]
     (seq 2000 | sed 's/$/,x/'; echo short) >short.csv
     run_calyx dedup --part 1/2 -t , -k 2 short.csv
-    fails_with "short.csv:2001: field 2 is wanted"
+    fails_with "short.csv:2001: missing field 2"
 }
 
 @test "a last line without an end is in its part" {
@@ -411,7 +411,7 @@ build_parts() { # PARTS [OPTION]...
         rm -r -- *.calyx a b c ?-shards
     done
     run_calyx build --shards 3 -n 70000 --part 1/2 -o x.calyx a.txt
-    fails_with "want the same N"
+    fails_with "expected the same N"
     keys=0
     "$CALYX" hash --shards 3 -o a a.txt
     for i in 1 2 3; do
@@ -456,7 +456,7 @@ build_parts() { # PARTS [OPTION]...
     done | sort -n >all
     grep -v short a.csv | cmp - all
     run_calyx dedup --part 2/3 -t , -k 1-2 a.csv
-    fails_with "a.csv:3001: field 2 is wanted"
+    fails_with "a.csv:3001: missing field 2"
 }
 
 @test "plan says what a part takes, and that is what it takes" {
@@ -531,7 +531,7 @@ near() { [ $(($1 * 100)) -gt $(($2 * 97)) ] && [ $(($1 * 100)) -lt $(($2 * 103))
     [ "$status" -eq 2 ]
     [[ $output == *"opens a file for each of 1024 parts, and may open 256 here"* ]]
     run_calyx plan -n 1e6 --parts auto --nodes 0
-    fails_with "option --nodes wants a number from 1 to 65536"
+    fails_with "--nodes: expected a number from 1 to 65536"
     run_calyx plan -n 1e6 --kind flat --parts auto
     fails_with "filters of kind flat cannot be made of parts"
     run_calyx plan -n 1e6 --parts 4 --calibrate -T /missing

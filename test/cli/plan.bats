@@ -225,7 +225,7 @@ made_as_planned() {
     run_calyx plan -n 1000 --key-bytes 20 --json
     jq -e '.hash_table.bytes == 40000 and .sorted_list.bytes == 20000' out
     run_calyx plan -n 1000 --key-bytes 0
-    fails_with "option --key-bytes wants a size"
+    fails_with "--key-bytes: expected a size"
 }
 
 @test "JSON is valid, with and without a store" {
@@ -296,32 +296,32 @@ END
     is_status 0
     grep -q '</svg>' plot.svg
     run_calyx plan -n 1e6 --plot -
-    fails_with "option --plot wants the name of a file"
+    fails_with "--plot: expected the name of a file"
 }
 
 @test "wrong options are reported" {
     run_calyx plan
-    fails_with "--keys, --memory or --bits is wanted"
+    fails_with "missing --keys, --memory or --bits"
     run_calyx plan -p 1%
-    fails_with "--keys, --memory or --bits is wanted"
+    fails_with "missing --keys, --memory or --bits"
     run_calyx plan -n 1 -p 1% --memory 1M
     fails_with "any two of them decide the third"
     run_calyx plan -n 1000 --kind lien
     fails_with "there is no kind 'lien'; did you mean 'line'?"
     run_calyx plan -n many
-    fails_with "option --keys wants a whole number"
+    fails_with "--keys: expected a whole number"
     run_calyx plan -n 10 -p 2
-    fails_with "option --rate wants a rate"
+    fails_with "--rate: expected a rate"
     run_calyx plan -n 10 --store-time 5
-    fails_with "option --store-time wants a time"
+    fails_with "--store-time: expected a time"
     run_calyx plan -n 10 --present 2
-    fails_with "option --present wants a share"
+    fails_with "--present: expected a share"
     run_calyx plan -n 2e12
     fails_with "at most 2^40 keys"
     run_calyx plan -n 10 --memory 3T
-    fails_with "option --memory wants at most 2 TiB"
+    fails_with "--memory: expected at most 2 TiB"
     run_calyx plan -n 10 more
-    fails_with "'more' is one operand too many"
+    fails_with "unexpected operand 'more'"
 }
 
 @test "plan does not recommend a filter that says yes to nearly everything" {

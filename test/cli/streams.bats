@@ -46,7 +46,7 @@ setup() {
     { cat one.gz; echo garbage; } >garbage.gz
     for file in mixed.gz garbage.gz; do
         run_calyx check -f flowers.calyx $file
-        fails_with "$file: damaged: behind the packed data are bytes that are neither gzip data nor zeros"
+        fails_with "$file: damaged: after the packed data are bytes that are neither gzip data nor zeros"
         [ "$(head -1 out)" = rose ]
     done
 }

@@ -42,7 +42,7 @@ load common
 
 @test "too many threads are refused" {
     run_calyx build -j 257 -o no.calyx /dev/null
-    fails_with "option --jobs wants at most 256 threads, not 257"
+    fails_with "--jobs: expected at most 256 threads, found 257"
 }
 
 # The same lines in many blocks, so that all threads meet them first; in memory,

@@ -89,10 +89,10 @@ make() {
     run_calyx verify
     fails_with "calyx verify [--against LIST]"
     run_calyx verify a b
-    fails_with "'b' is one operand too many"
+    fails_with "unexpected operand 'b'"
     make
     run_calyx verify f --against nothing
     fails_with "nothing: cannot open it"
     run_calyx verify f --absent many
-    fails_with "option --absent wants a whole number"
+    fails_with "--absent: expected a whole number"
 }

@@ -191,7 +191,7 @@ is_waiting() {
     finish
     is_status 0
     run_calyx add --wait=soon line.calyx <<<x
-    fails_with "option --wait wants a time such as 10s, 5min or 1h, not 'soon'"
+    fails_with "--wait: expected a time such as 10s, 5min or 1h, found 'soon'"
 }
 
 @test "add --create makes the file, as build would" {
@@ -234,7 +234,7 @@ is_waiting() {
     run_calyx info bucket.calyx
     says "grows by 2"
     run_calyx add --create --new --at-most-once once.calyx keys
-    fails_with "once.calyx: --at-most-once wants a filter that is changed in place"
+    fails_with "once.calyx: --at-most-once requires a filter that is changed in place"
 }
 
 @test "add --create makes a packed file, too" {
@@ -250,7 +250,7 @@ is_waiting() {
     ls -A >before
     for words in --strict "--memory 1K" "--probes 3"; do
         run_calyx add --create $words new.calyx keys
-        fails_with "--create wants --keys"
+        fails_with "--create: missing --keys"
     done
     run_calyx add --create --kind ribbon new.calyx keys
     is_status 2

@@ -228,9 +228,9 @@ def test_what_is_no_string_or_not_there_is_an_error(plain, r, words, tmp_path):
         url(plain, "text"))
     r("SET", "{x}:config", "text")
     bad("the key {x}:config holds something else than a filter", "pull", "--as", "redisson", "-o", tmp_path / "no", url(plain, "x"))
-    bad("wants redisbloom, valkey-bloom, redisson, or a layout in one line, not 'guava'",
+    bad("expected redisbloom, valkey-bloom, redisson, or a layout in one line, found 'guava'",
         "pull", "--as", "guava", "-o", tmp_path / "no", url(plain, "x"))
-    bad("--as redisson wants a filter", "push", "--as", "redisson", words, url(plain, "x"))
+    bad("--as redisson: expected a filter", "push", "--as", "redisson", words, url(plain, "x"))
     bad("--server and --layout are for bits in a string", "check", "--server",
         url(plain, "x"), "--layout", "guava", words)
     bad("--server does not go with -f", "check", "--server", url(plain, "x"), "-f", "f",

@@ -280,7 +280,7 @@ def test_push_needs_the_right_password_and_user(guarded, words):
     r = guarded.client()
     r("AUTH", "s3cr:t@x")
     assert sorted(r("KEYS", "*")) == [b"a", b"b", b"c", b"d", b"e"]
-    bad("the server wants a password", "push", words, url(guarded))
+    bad("the server requires a password", "push", words, url(guarded))
     for who in (f":{SECRET}x@", f"loader:{SECRET}@", f"nobody:{SECRET}@"):
         err = bad("WRONGPASS", "push", words, url(guarded, "z", who))
         assert "s3cr" not in err

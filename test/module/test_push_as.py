@@ -168,7 +168,7 @@ def test_the_other_module_is_named(module, words):
     other, = set(TYPES) - {module.name}
     with Strange(module.answer) as server:
         bad(f"the server makes filters of the type {TYPES[module.name].decode()}; "
-            f"--as {other} wants {TYPES[other].decode()}", "push", "--as", other,
+            f"--as {other}: expected {TYPES[other].decode()}", "push", "--as", other,
             words, url(server))
     assert module.keys == {}
 
@@ -200,14 +200,14 @@ def test_a_broken_connection_loses_nothing(server, r, tmp_path):
 
 
 def test_what_does_not_go_together(server, words, tmp_path):
-    bad("wants redisbloom, valkey-bloom, redisson, or a layout in one line, not 'guava'",
+    bad("expected redisbloom, valkey-bloom, redisson, or a layout in one line, found 'guava'",
         "push", "--as", "guava", words, url(server))
     bad("--shards and --as", "push", "--as", "redisbloom", "--shards", 3, words,
         url(server))
     filter = tmp_path / "f.calyx"
     good("build", "-o", filter, words)
     bad("which --as and --from-command take", "push", "-n", 5, filter, url(server))
-    bad("a list of lines is wanted, and this is a calyx filter", "push", "--as",
+    bad("not a list of lines but a calyx filter", "push", "--as",
         "redisbloom", filter, url(server))
 
 
@@ -259,7 +259,7 @@ def test_dumps_that_are_damaged_or_of_others_are_refused(server, r, tmp_path):
     file, bad_file = tmp_path / "dump", tmp_path / "bad"
     r("BF.INSERT", "seen", "LAYOUT", "redisbloom", "ITEMS", *range(100))
     good("pull", "--as", "redisbloom", "-o", file, url(server))
-    bad("the key is of the type MBbloom--; --as valkey-bloom wants bloomfltr",
+    bad("the key is of the type MBbloom--; --as valkey-bloom: expected bloomfltr",
         "pull", "--as", "valkey-bloom", "-o", bad_file, url(server))
     bad("there is no such key", "pull", "--as", "redisbloom", "-o", bad_file,
         url(server, "missing"))

@@ -157,14 +157,14 @@ def test_certificate_and_key_may_be_in_one_file(server, files, words, tmp_path):
 @pytest.mark.parametrize("certificate, host, text", [
     ("expired", "localhost", "the certificate for DNS:localhost expired on 20"),
     ("evil", "localhost", "the certificate is for DNS:evil.example, "
-                          "IP Address:127.0.0.9, wanted localhost"),
-    ("evil", "127.0.0.1", "wanted 127.0.0.1"),
-    ("by name", "127.0.0.1", "is for DNS:localhost, wanted 127.0.0.1"),
-    ("by address", "localhost", "is for IP Address:127.0.0.1, wanted localhost"),
-    ("address as a name", "127.0.0.1", "wanted 127.0.0.1"),
+                          "IP Address:127.0.0.9, expected localhost"),
+    ("evil", "127.0.0.1", "expected 127.0.0.1"),
+    ("by name", "127.0.0.1", "is for DNS:localhost, expected 127.0.0.1"),
+    ("by address", "localhost", "is for IP Address:127.0.0.1, expected localhost"),
+    ("address as a name", "127.0.0.1", "expected 127.0.0.1"),
     ("of the other", "localhost", "is signed by CN = Our rival, an unknown"),
     ("self-signed", "localhost", "is signed by CN = itself, an unknown"),
-    ("client", "localhost", "is for CN = client, wanted localhost"),
+    ("client", "localhost", "is for CN = client, expected localhost"),
 ])
 def test_a_server_that_cannot_prove_its_name_gets_nothing(
         server, signed, files, words, tmp_path, certificate, host, text):
@@ -245,13 +245,13 @@ def test_files_that_are_no_use_are_named(server, signed, files, words, tmp_path)
                    capture_output=True)
     for name, value, text in (
             ("CALYX_TLS_CA", "/none", "/none: cannot read this CALYX_TLS_CA"),
-            ("CALYX_TLS_CA", junk, f"{junk}: CALYX_TLS_CA wants"),
-            ("CALYX_TLS_CERT", "/none", "/none: CALYX_TLS_CERT wants"),
-            ("CALYX_TLS_CERT", junk, f"{junk}: CALYX_TLS_CERT wants"),
-            ("CALYX_TLS_KEY", junk, f"{junk}: CALYX_TLS_KEY wants"),
+            ("CALYX_TLS_CA", junk, f"{junk}: CALYX_TLS_CA: expected"),
+            ("CALYX_TLS_CERT", "/none", "/none: CALYX_TLS_CERT: expected"),
+            ("CALYX_TLS_CERT", junk, f"{junk}: CALYX_TLS_CERT: expected"),
+            ("CALYX_TLS_KEY", junk, f"{junk}: CALYX_TLS_KEY: expected"),
             ("CALYX_TLS_KEY", locked, "without a pass phrase"),
             ("CALYX_TLS_KEY", key_of(signed["by name"]),
-             "wants the key of CALYX_TLS_CERT")):
+             "expected the key of CALYX_TLS_CERT")):
         bad(text, "push", words, tls_url(server),
             **{**files, name: str(value)})
     del files["CALYX_TLS_CERT"]
@@ -268,7 +268,7 @@ def test_errors_distinguish_servers_with_and_without_tls(server, files, words):
     """A Redis without TLS says nothing at all, but answers a PING."""
     bad(NO_TLS, "push", words, tls_url(server, port=server.port), "--wait",
         "600s", **files)
-    bad("if it wants TLS at this port, write rediss://", "push", words,
+    bad("if it requires TLS at this port, write rediss://", "push", words,
         f"redis://127.0.0.1:{server.options['tls_port']}/k")
     with socket.create_server(("127.0.0.1", 0)) as listener:
         def serve():
@@ -375,7 +375,7 @@ def test_each_node_of_a_cluster_proves_its_own_name(nodes, signed, files,
     nodes[2].client()("CONFIG", "RESETSTAT")
     port = nodes[2].options["tls_port"]
     text = (f"127.0.0.1:{port}: the certificate is for DNS:evil.example, "
-            "IP Address:127.0.0.9, wanted 127.0.0.1")
+            "IP Address:127.0.0.9, expected 127.0.0.1")
     for verb in (("push", "--swap", "--shards", SHARDS, stem, place),
                  ("check", "--server", place)):  # and does not wait for better
         bad(text, *verb, "--wait", "600s", given=numbers, **files)

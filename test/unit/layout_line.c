@@ -192,26 +192,26 @@ static void a_line_with_the_most_and_longest_seeds_is_written_whole(
 static void a_wrong_line_names_the_word_that_is_wrong(void **state) {
     (void)state;
     static const char *const lines[][2] = {
-        {"", "the layout ends where murmur3-32, "},
-        {"sha1 double 7 mod 8", "'sha1' stands where murmur3-32, "},
-        {"fnv1a", "the layout ends where 'seeds' or 'double' is wanted"},
-        {"fnv1a 7 mod 8", "'7' stands where 'seeds' or 'double' is wanted"},
-        {"fnv1a signed unsigned double 7 mod 8", "'unsigned' stands where"},
-        {"fnv1a double", "'double' wants a whole number from 1 to 4096, not "
-                         "''"},
-        {"fnv1a double 0 mod 8", "'double' wants a whole number from 1 to "
-                                 "4096, not '0'"},
+        {"", "the layout ends: missing murmur3-32, "},
+        {"sha1 double 7 mod 8", "found 'sha1'"},
+        {"fnv1a", "the layout ends: missing 'seeds' or 'double'"},
+        {"fnv1a 7 mod 8", "expected 'seeds' or 'double', found '7'"},
+        {"fnv1a signed unsigned double 7 mod 8", "found 'unsigned'"},
+        {"fnv1a double",
+         "'double' takes a whole number from 1 to 4096, not ''"},
+        {"fnv1a double 0 mod 8",
+         "'double' takes a whole number from 1 to 4096, not '0'"},
         {"fnv1a double 4097 mod 8", "4096, not '4097'"},
         {"fnv1a double -7 mod 8", "4096, not '-7'"},
-        {"fnv1a double 7 xor 0 mod 8", "'xor' wants a whole number from 1 to "},
+        {"fnv1a double 7 xor 0 mod 8", "'xor' takes a whole number from 1 to "},
         {"python double 7 xor 0x8000000000000000 mod 8",
          "from 1 to 9223372036854775807, not '0x8000000000000000'"},
         {"fnv1a double 7 xor 99999999999999999999 mod 8",
          "not '99999999999999999999'"},
         {"murmur3-128 double 7 xor 5 mod 8", "'xor' does not go with "
                                              "murmur3-128"},
-        {"murmur3-32 double 7 seeds 1..3 mod 8", "'double' wants two seeds, "
-                                                 "not 3"},
+        {"murmur3-32 double 7 seeds 1..3 mod 8",
+         "'double' takes two seeds, not 3"},
         {"fnv1a seeds 1..7 mod 8", "'seeds' does not go with fnv1a, which has "
                                    "no seed"},
         {"murmur3-32 seeds mod 8", "as 41..47 or 3,5,7, not 'mod'"},
@@ -224,10 +224,10 @@ static void a_wrong_line_names_the_word_that_is_wrong(void **state) {
         {"murmur3-32 seeds 0..64 mod 8", "'0..64' has more than 64 seeds"},
         {"murmur3-32 seeds 0..4294967295 mod 8", "has more than 64 seeds"},
         {"murmur3-32 seeds 1..40,1..25 mod 8", "has more than 64 seeds"},
-        {"fnv1a double 7", "the layout ends where 'mod' or 'mask' is wanted"},
-        {"fnv1a double 7 modulo 8", "'modulo' stands where 'mod' or 'mask'"},
-        {"fnv1a double 7 mod", "'mod' wants a whole number from 1 to "
-                               "281474976710656, not ''"},
+        {"fnv1a double 7", "the layout ends: missing 'mod' or 'mask'"},
+        {"fnv1a double 7 modulo 8", "expected 'mod' or 'mask', found 'modulo'"},
+        {"fnv1a double 7 mod",
+         "'mod' takes a whole number from 1 to 281474976710656, not ''"},
         {"fnv1a double 7 mod 0", "not '0'"},
         {"fnv1a double 7 mod -1000", "not '-1000'"},
         {"fnv1a double 7 mod 281474976710657", "not '281474976710657'"},
@@ -237,9 +237,10 @@ static void a_wrong_line_names_the_word_that_is_wrong(void **state) {
         {"fnv1a double 7 mod 0x", "not '0x'"},
         {"fnv1a double 7 mask 1023", "a power of 2 (1024 for the mask 1023), "
                                      "not '1023'"},
-        {"fnv1a double 7 mod 8 big", "'big' stands where 'lsb', 'msb', 'byte' "
-                                     "or the end is wanted"},
-        {"fnv1a double 7 mod 8 lsb msb", "'msb' stands where"},
+        {"fnv1a double 7 mod 8 big",
+         "expected 'lsb', 'msb', 'byte' or the end, "
+         "found 'big'"},
+        {"fnv1a double 7 mod 8 lsb msb", "found 'msb'"},
     };
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         struct layout_line line;

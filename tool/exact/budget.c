@@ -48,8 +48,8 @@ static bool assumption_from(const char *text, struct assumption *a) {
 static void parse_assumed(const struct verb_option *o, const char *value) {
     struct assumption a;
     if (!assumption_from(value, &a))
-        fail("option --%s wants a number of lines, or LINES,BYTES, or "
-             "FILESxLINES,BYTES, such as 3x5G,64; not '%s'",
+        fail("--%s: expected a number of lines, or LINES,BYTES, or "
+             "FILESxLINES,BYTES, such as 3x5G,64; found '%s'",
              o->name, value);
     assumed_several |= assumed || a.count > 1;
     assumed = value;
@@ -108,7 +108,7 @@ void *map_memory(uint64_t size) {
         mmap(NULL, size, PROT_READ | PROT_WRITE,
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (pages == MAP_FAILED)
-        fail("out of memory: %llu bytes more are wanted; -S sets how much is "
+        fail("out of memory: cannot allocate %llu bytes; -S sets how much is "
              "taken",
              (unsigned long long)size);
     return pages;
@@ -134,8 +134,7 @@ static uint64_t memory_beside(void) {
 
 uint64_t budget(void) {
     if (given && given < LEAST)
-        fail("option --memory wants at least 16M, not %" PRIu64 " bytes",
-             given);
+        fail("--memory: expected at least 16M, found %" PRIu64 " bytes", given);
     const char *const test =
         getenv("CALYX_TEST_BUDGET"); /* smaller, in tests */
     if (test) return strtoull(test, NULL, 10);

@@ -56,7 +56,8 @@ static void move_keys(struct key_table *t, uint64_t room) {
     void *const moved = t->keys ? mremap(t->keys, t->room, room, MREMAP_MAYMOVE)
                                 : map_memory(room);
     if (moved == MAP_FAILED)
-        fail("out of memory: %llu bytes are wanted; -S sets how much is taken",
+        fail("out of memory: cannot allocate %llu bytes; -S sets how much is "
+             "taken",
              (unsigned long long)room);
     if (room >= (1u << 22)) madvise(moved, room, MADV_HUGEPAGE);
     t->keys = moved;
@@ -276,8 +277,8 @@ struct stored_key *key_table_insert(struct key_table *t, const calyx_key *key,
     const size_t longest =
         line && line->size > key->size ? line->size : key->size;
     if (longest >= UINT32_MAX)
-        fail("a line of %zu bytes is too long to be compared; less than 4 GiB "
-             "are wanted",
+        fail("a line of %zu bytes is too long to be compared; the limit is 4 "
+             "GiB",
              longest);
     const uint64_t from = t->used;
     const uint64_t used =

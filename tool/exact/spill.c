@@ -39,7 +39,7 @@ void expect_spill(void) {
         fail_os(spill_folder(), "use it for temporary files");
     if (!S_ISDIR(is.st_mode))
         fail_at(spill_folder(), 0,
-                "a folder for temporary files is wanted, found a file");
+                "found a file, expected a folder for temporary files");
 }
 
 uint64_t spill_written(void) {

@@ -146,7 +146,7 @@ static void expect_file(calyx_filter *(*make)(void), const char *hint) {
 static void load(void) {
     const bool locked = lock_file(path);
     filter = filter_load(path, false);
-    if (!locked) fail_at(path, 0, "a filter in a regular file is wanted");
+    if (!locked) fail_at(path, 0, "expected a filter in a regular file");
 }
 
 calyx_filter *change_load(const char *name) {

@@ -65,7 +65,7 @@ const uint8_t *secret_key(void) {
         memcpy(key, text, KEY_BYTES);
     else if (!from_digits(text, size))
         fail_at(key_file, 0,
-                "a key of 16 bytes or 32 hexadecimal digits is wanted, found "
+                "expected a key of 16 bytes or 32 hexadecimal digits, found "
                 "%s%zu bytes",
                 size == sizeof text ? "at least " : "", size);
     known = true;

@@ -175,7 +175,7 @@ void parse_layout(const struct verb_option *option, const char *value) {
     calyx_error why;
     if (foreign_choose(value, option->into, &why) == CALYX_OK) return;
     if (!strpbrk(value, " \t"))
-        fail("option --%s wants %s, or a layout in one line, not '%s'",
+        fail("--%s: expected %s, or a layout in one line, found '%s'",
              option->name, foreign_names(), value);
     fail("option --%s: %s", option->name, why.text);
 }

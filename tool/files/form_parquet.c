@@ -40,10 +40,11 @@ static void check_fit(const calyx_filter *f, const char *path, size_t size) {
     calyx_describe(f, &is);
     if (strcmp(is.kind, "split") != 0 || strcmp(is.hash, "xxh64") != 0 ||
         is.seed != 0)
-        fail_at(path, 0,
-                "Parquet wants kind split, hash xxh64 and seed 0; this is %s, "
-                "%s and %llu. 'calyx build --kind split' makes the right one",
-                is.kind, is.hash, (unsigned long long)is.seed);
+        fail_at(
+            path, 0,
+            "Parquet requires kind split, hash xxh64 and seed 0; this is %s, "
+            "%s and %llu. 'calyx build --kind split' makes the right one",
+            is.kind, is.hash, (unsigned long long)is.seed);
     if (size > INT32_MAX)
         fail_at(path, 0,
                 "Parquet counts at most %d bytes, and its bits take %zu",

@@ -71,7 +71,7 @@ static void make_folder(const char *folder) {
     }
     if (errno != EEXIST) fail_os(folder, "make this folder");
     if (stat(folder, &is) != 0 || !S_ISDIR(is.st_mode))
-        fail_at(folder, 0, "a folder is wanted for the files of hashes");
+        fail_at(folder, 0, "not a folder, but the files of hashes go to one");
 }
 
 struct hash_writer *hash_writer_open(const char *folder, uint32_t parts,

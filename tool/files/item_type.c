@@ -102,7 +102,7 @@ const struct item_type *item_type_named(const char *name) {
 void parse_items(const struct verb_option *option, const char *value) {
     const struct item_type *const type = item_type_named(value);
     if (!type || !*value)
-        fail("option --%s wants text, utf16, int32 or int64, not '%s'",
+        fail("--%s: expected text, utf16, int32 or int64, found '%s'",
              option->name, value);
     *(const struct item_type **)option->into = type;
 }

@@ -12,14 +12,14 @@ struct wanted wanted;
 static void parse_growth(const struct verb_option *o, const char *value) {
     if (!rate_from(value, &wanted.growth) ||
         !(wanted.growth >= 1.25 && wanted.growth <= 16))
-        fail("option --%s wants a factor from 1.25 to 16, not '%s'", o->name,
+        fail("--%s: expected a factor from 1.25 to 16, found '%s'", o->name,
              value);
 }
 
 static void parse_probes(const struct verb_option *o, const char *value) {
     uint64_t number;
     if (!count_from(value, &number) || number == 0 || number > UINT32_MAX)
-        fail("option --%s wants a number of bits such as 6, not '%s'", o->name,
+        fail("--%s: expected a number of bits such as 6, found '%s'", o->name,
              value);
     wanted.probes = (uint32_t)number;
 }
@@ -86,7 +86,7 @@ static uint64_t seed_from_text(void) {
         return number;
     }
     if (!count_from(wanted.seed, &number))
-        fail("option --seed wants a number or 'random', not '%s'", wanted.seed);
+        fail("--seed: expected a number or 'random', found '%s'", wanted.seed);
     return number;
 }
 
@@ -95,7 +95,7 @@ static void look_at_comment(void) {
     if (!wanted.comment) return;
     wanted.comment = as_given(wanted.comment);
     if (strlen(wanted.comment) > MOST_COMMENT)
-        fail("option --comment wants at most %d bytes, not %zu", MOST_COMMENT,
+        fail("--comment: expected at most %d bytes, found %zu", MOST_COMMENT,
              strlen(wanted.comment));
 }
 

@@ -89,8 +89,8 @@ static _Noreturn void fail_unknown(const struct verb *verb, const char *name) {
     names[n] = NULL;
 
     const char *const near = nearest(name, names);
-    if (near) fail("there is no option --%s; did you mean --%s?", name, near);
-    fail("there is no option --%s; see 'calyx help %s'", name, verb->name);
+    if (near) fail("unknown option --%s; did you mean --%s?", name, near);
+    fail("unknown option --%s; see 'calyx help %s'", name, verb->name);
 }
 
 /* ---- Reading them ------------------------------------------------------- */
@@ -103,8 +103,7 @@ struct arguments {
 static const char *next_word(struct arguments *words,
                              const struct verb_option *o) {
     if (words->next == words->count)
-        fail("option --%s wants a value: --%s %s", o->name, o->name,
-             o->argument);
+        fail("missing value: --%s %s", o->name, o->argument);
     return words->word[words->next++];
 }
 
@@ -128,7 +127,7 @@ static void read_long(const struct verb *verb, const char *word,
         fail_unknown(verb, name);
     }
     if (!o->argument && value)
-        fail("option --%s takes no value, but got '%s'", o->name, value);
+        fail("unexpected value: --%s takes none, found '%s'", o->name, value);
     if (o->argument && !value && *o->argument != '[')
         value = next_word(words, o);
     o->parse(o, value);
@@ -141,7 +140,7 @@ static void read_letters(const struct verb *verb, const char *letters,
         const struct verb_option *const o = find(verb, *letters, NULL, 0);
         if (!o && *letters == 'h') show_help(verb);
         if (!o)
-            fail("there is no option -%c; see 'calyx help %s'", *letters,
+            fail("unknown option -%c; see 'calyx help %s'", *letters,
                  verb->name);
         if (!o->argument) {
             o->parse(o, NULL);
@@ -189,7 +188,7 @@ void parse_texts(const struct verb_option *o, const char *value) {
 
 static _Noreturn void fail_value(const struct verb_option *o,
                                  const char *wanted, const char *found) {
-    fail("option --%s wants %s, not '%s'", o->name, wanted, found);
+    fail("--%s: expected %s, found '%s'", o->name, wanted, found);
 }
 
 void parse_count(const struct verb_option *o, const char *value) {

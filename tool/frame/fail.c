@@ -196,7 +196,7 @@ _Noreturn void fail_with(const calyx_error *why) {
 void *resize_memory(void *old, size_t size) {
     void *const memory = realloc(old, size);
     if (!memory)
-        fail("out of memory: %zu bytes more are wanted; less is taken with -j "
+        fail("out of memory: cannot allocate %zu bytes; less is taken with -j "
              "1, and with a smaller -S if the verb has it",
              size);
     return memory;

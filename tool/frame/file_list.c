@@ -47,11 +47,11 @@ static char *read_list(const char **name, size_t *size) {
     if (!file) fail_os(*name, "open it");
     char *const bytes = read_all(file, *name, size);
     if (!standard) fclose(file);
-    if (*size == 0) fail_at(*name, 0, "names of files are wanted, found none");
+    if (*size == 0) fail_at(*name, 0, "expected names of files, found none");
     if (!memchr(bytes, '\0', *size) && memchr(bytes, '\n', *size))
         fail_at(*name, 0,
-                "names that end in a byte 0 are wanted, as find -print0 writes "
-                "them, found lines; tr '\\n' '\\0' makes names of them");
+                "found lines, expected names that end in a byte 0, as find "
+                "-print0 writes them; tr '\\n' '\\0' makes names of them");
     return bytes;
 }
 

@@ -8,26 +8,31 @@
 
 #include "tool.h"
 
+static const char *const headline =
+    "Bloom filters for files, pipes and servers";
+
 static const char *const about =
-    "A filter stores keys, such as the lines of a file, in a few bits each. "
-    "For a key that was added it always says yes. For any other key it says "
-    "no, except for a small share, the false-positive rate, that you choose "
-    "when you make it.";
+    "A Bloom filter stores keys in about 10 bits each. It says yes to every "
+    "key that was added, and to a small share of others: the false-positive "
+    "rate.";
 
 static const char *const file_names =
-    "As a FILE, - is standard input or output. A word with :// and an @ behind "
+    "As a FILE, - is standard input or output. A word with :// and an @ after "
     "it may be a URL with a password, and is hidden, so no file is found by "
     "it. With ./ before its name, a file may be called anything: ./- and "
     "./a://b@c.";
 
 static const struct example tour[] = {
-    {"calyx build -p 0.1% -o seen.calyx urls.txt",
-     "build a filter from a list"},
-    {"calyx check -f seen.calyx -v new.txt",
-     "print the lines that are certainly not in it"},
-    {"crawl | calyx add seen.calyx --new | fetch",
-     "print what was never seen, and store it"},
+    {"calyx build -p 1% -o seen.calyx urls.txt", "build a filter from a list"},
+    {"calyx check -v -f seen.calyx new.txt", "the lines that are not in it"},
+    {"crawl | calyx add seen.calyx --new | fetch", "never seen before"},
     {NULL, NULL},
+};
+
+/* The verbs that most people need; 'calyx help all' lists the others, too. */
+static const char *const usual_verbs[] = {
+    "build", "check", "add",  "dedup", "common",
+    "minus", "plan",  "info", "push",  NULL,
 };
 
 /* Environment variables of the verbs; the page of each has details. */
@@ -39,7 +44,8 @@ static const struct {
      "The server for push, pull and check, and the user and password for it."},
     {"CALYX_TLS_CA, CALYX_TLS_CERT, CALYX_TLS_KEY",
      "For rediss:// URLs: the authorities to trust, a file or a folder; and "
-     "files with a client certificate and its key, if the server wants one."},
+     "files with a client certificate and its key, if the server requires "
+     "one."},
     {"CALYX_KERNEL", "The instruction set to use, such as scalar, instead of "
                      "the best that the processor has."},
 };
@@ -89,6 +95,13 @@ static void print_option(const struct verb_option *o) {
     wrap(o->text, at, COLUMN);
 }
 
+static void print_paragraphs(const char *const *text) {
+    for (; *text; text++) {
+        printf("\n");
+        wrap(*text, 0, 0);
+    }
+}
+
 static void print_examples(const struct example *example) {
     printf("\nExamples:\n");
     for (; example->command; example++) {
@@ -97,33 +110,95 @@ static void print_examples(const struct example *example) {
     }
 }
 
+/* ---- Help of a verb: what most people need, then "More" ------------------ */
+
+static bool is_common(const struct verb *verb, const struct verb_option *o) {
+    if (!*verb->common) return true;
+    for (const char *const *name = verb->common; *name; name++)
+        if (strcmp(*name, o->name) == 0) return true;
+    return false;
+}
+
+/* The options of a group that are common, or those that are not, under the
+ * title. Returns whether there are any. */
+static bool print_group(const struct verb *verb, const struct group *group,
+                        bool common, const char *title) {
+    bool any = false;
+    for (const struct verb_option *o = group->options; o->name; o++) {
+        if (is_common(verb, o) != common) continue;
+        if (!any && title) printf("\n%s:\n", title);
+        print_option(o);
+        any = true;
+    }
+    return any;
+}
+
+static void print_common_options(const struct verb *verb) {
+    const char *title = "Common options";
+    for (const struct group *const *group = verb->groups; *group; group++)
+        if (print_group(verb, *group, true,
+                        *verb->common ? title : (*group)->title))
+            title = NULL;
+}
+
+static void print_other_options(const struct verb *verb) {
+    for (const struct group *const *group = verb->groups; *group; group++)
+        print_group(verb, *group, false, (*group)->title);
+}
+
 void print_help(const struct verb *verb) {
-    printf("calyx %s: %s\n\nUsage: calyx %s %s\n", verb->name, verb->summary,
+    const bool all_common = !*verb->common;
+    printf("calyx %s: %s\n\nUsage: calyx %s %s\n\n", verb->name, verb->summary,
            verb->name, verb->synopsis);
-    for (const char *const *text = verb->prose; *text; text++) {
-        printf("\n");
-        wrap(*text, 0, 0);
-    }
-    for (const struct group *const *group = verb->groups; *group; group++) {
-        printf("\n%s:\n", (*group)->title);
-        for (const struct verb_option *o = (*group)->options; o->name; o++)
-            print_option(o);
-    }
+    wrap(verb->prose[0], 0, 0);
+    if (all_common) print_paragraphs(verb->prose + 1);
+    print_common_options(verb);
     if (verb->examples->command) print_examples(verb->examples);
     printf("\nExit status:\n");
     wrap(verb->status ? verb->status : usual_status, 0, 2);
+    if (all_common) return;
+    printf("\nMore:\n");
+    print_paragraphs(verb->prose + 1);
+    print_other_options(verb);
+}
+
+/* ---- The overview, on one screen of 24 lines ----------------------------- */
+
+static void print_verb(const struct verb *verb) {
+    printf("  %-12s%s\n", verb->name, verb->summary);
+}
+
+static bool is_usual(const struct verb *verb) {
+    for (const char *const *name = usual_verbs; *name; name++)
+        if (strcmp(*name, verb->name) == 0) return true;
+    return false;
+}
+
+static void print_head(void) {
+    printf("calyx: %s\n\nUsage: calyx VERB [OPTION]... [FILE]...\n\n",
+           headline);
+    wrap(about, 0, 0);
+    printf("\n");
 }
 
 void print_overview(void) {
-    printf("calyx: filters that remember keys in a few bits each\n\n"
-           "Usage: calyx VERB [OPTION]... [FILE]...\n\n");
-    wrap(about, 0, 0);
-    printf("\nVerbs:\n");
+    print_head();
     for (const struct verb *const *verb = verbs; *verb; verb++)
-        printf("  %-12s%s\n", (*verb)->name, (*verb)->summary);
+        if (is_usual(*verb)) print_verb(*verb);
+    printf("\nExamples:\n");
+    for (const struct example *example = tour; example->command; example++)
+        printf("  %-46s%s\n", example->command, example->text);
+    printf("\n'calyx help all' lists all verbs, 'calyx help VERB' explains "
+           "one.\n");
+}
+
+void print_verbs(void) {
+    print_head();
+    for (const struct verb *const *verb = verbs; *verb; verb++)
+        print_verb(*verb);
     print_examples(tour);
-    printf("\n'calyx help VERB' shows more; 'calyx --version' what is built "
-           "in.\n");
+    printf("\n'calyx help VERB' explains a verb; 'calyx --version' shows what "
+           "is built in.\n");
 }
 
 /* ---- Roff --------------------------------------------------------------- */
@@ -193,7 +268,7 @@ static void roff_examples(const struct example *example) {
 }
 
 static void manual_of_all(void) {
-    header("calyx", "filters that remember keys in a few bits each");
+    header("calyx", headline);
     section("Synopsis");
     printf("\\fBcalyx\\fR \\fIVERB\\fR [\\fIOPTION\\fR]... "
            "[\\fIFILE\\fR]...\n");

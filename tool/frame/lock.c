@@ -13,7 +13,7 @@ static double patience; /* seconds */
 void parse_wait(const struct verb_option *o, const char *value) {
     patience = INFINITY;
     if (value && !time_from(value, &patience))
-        fail("option --%s wants a time such as 10s, 5min or 1h, not '%s'",
+        fail("--%s: expected a time such as 10s, 5min or 1h, found '%s'",
              o->name, value);
 }
 

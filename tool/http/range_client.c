@@ -450,7 +450,7 @@ static void note_trouble(struct transfer *t) {
     c->curl.easy_getinfo(t->easy, CURLINFO_RETRY_AFTER, &seconds);
     if ((double)seconds > c->patience.most)
         fail_at(c->name, 0,
-                "%s, and wants to be queried again in %lld seconds; "
+                "%s, and asks to be queried again in %lld seconds; "
                 "CALYX_HTTP_TIMEOUT, the longest time to wait, is %g s",
                 t->wrong, (long long)seconds, c->patience.most);
     if ((double)seconds > c->pause) c->pause = (double)seconds;
@@ -627,8 +627,8 @@ static double timeout_seconds(void) {
     const char *const text = getenv("CALYX_HTTP_TIMEOUT");
     double seconds = 30;
     if (text && (!time_from(text, &seconds) || seconds < 1 || seconds > 1e6))
-        fail("CALYX_HTTP_TIMEOUT wants a time from 1s on, such as 10s or 5min, "
-             "not '%s'",
+        fail("CALYX_HTTP_TIMEOUT: expected a time from 1s on, such as 10s or "
+             "5min, found '%s'",
              text);
     return seconds;
 }

@@ -102,8 +102,8 @@ static const char *quoted_end(const char *at, const char *end, char sep,
                  "the quotes around field %zu are never closed", number);
     else if (stop < end && *stop != sep)
         snprintf(error, FIELD_ERROR_ROOM,
-                 "behind the closing quote of field %zu a separator or the end "
-                 "of the line is wanted, found '%c'",
+                 "after the closing quote of field %zu expected a separator or "
+                 "the end of the line, found '%c'",
                  number, *stop);
     else
         return stop;
@@ -194,17 +194,17 @@ static void say_what_lacks(const struct field_range *r, size_t count,
     const char *const plural = count == 1 ? "" : "s";
     if (r->name)
         snprintf(error, FIELD_ERROR_ROOM,
-                 "column '%.60s', field %" PRId64
-                 ", is wanted, found %zu field%s%s",
+                 "missing column '%.60s', field %" PRId64
+                 ": found %zu field%s%s",
                  r->name, lacking, count, plural, what_to_do());
     else if (is_short)
         snprintf(error, FIELD_ERROR_ROOM,
-                 "field %" PRId64 " is wanted, found %zu field%s%s", lacking,
+                 "missing field %" PRId64 ": found %zu field%s%s", lacking,
                  count, plural, what_to_do());
     else
         snprintf(error, FIELD_ERROR_ROOM,
-                 "fields %" PRId64 " to %" PRId64
-                 " are wanted, found %zu field%s, so the first comes last",
+                 "missing fields %" PRId64 " to %" PRId64
+                 ": found %zu field%s, so the first comes last",
                  r->first, r->last, count, plural);
 }
 
@@ -245,10 +245,10 @@ static bool put_json_value(struct key_maker *m, const char *path,
     }
     if (value->type == JSON_PLAIN) put_bytes(m, value->at, value->size);
     if (value->type != JSON_NESTED) return true;
-    snprintf(error, FIELD_ERROR_ROOM,
-             "a string, a number, true or false is wanted as field '%.100s', "
-             "found an %s",
-             path, *value->at == '{' ? "object" : "array");
+    snprintf(
+        error, FIELD_ERROR_ROOM,
+        "field '%.100s' is not a string, a number, true or false: found an %s",
+        path, *value->at == '{' ? "object" : "array");
     return false;
 }
 
@@ -268,9 +268,9 @@ static enum key_result make_json_key(struct key_maker *m, const calyx_key *line,
         if (lacks && missing_key != MISSING_IS_EMPTY) {
             const char *const hint = json_path_hint(paths[i]);
             snprintf(error, FIELD_ERROR_ROOM,
-                     "field '%.100s' is wanted, found %s%s", paths[i],
-                     values[i].type == JSON_NULL ? "null" : "none",
-                     *hint ? hint : what_to_do());
+                     values[i].type == JSON_NULL ? "field '%.100s' is null%s"
+                                                 : "missing field '%.100s'%s",
+                     paths[i], *hint ? hint : what_to_do());
             return LACKS_FIELD;
         }
         if (!put_json_value(m, paths[i], &values[i], error))
@@ -368,8 +368,7 @@ static bool find_column(struct key_maker *m, const calyx_key *header,
                  column->name, times);
     else
         snprintf(error, FIELD_ERROR_ROOM,
-                 "column '%.60s' is wanted, found %zu column%s without it: "
-                 "%.*s%s%s",
+                 "missing column '%.60s'; found %zu column%s: %.*s%s%s",
                  column->name, count, count == 1 ? "" : "s",
                  (int)(header->size < SHOWN ? header->size : SHOWN),
                  (const char *)header->data, header->size < SHOWN ? "" : "...",

@@ -29,7 +29,7 @@ static bool fail_wanted(struct json_reader *r, const char *wanted) {
         snprintf(found, sizeof found, is_sign ? "'%c'" : "the byte 0x%02x", c);
     }
     snprintf(r->error, JSON_ERROR_ROOM,
-             "not JSON: at byte %zu %s is wanted, found %s",
+             "not JSON: at byte %zu expected %s, found %s",
              (size_t)(r->at - r->start) + 1, wanted, found);
     return false;
 }
@@ -43,7 +43,7 @@ static bool skip_escape(struct json_reader *r) {
         return true;
     }
     if (r->at == r->end || *r->at != 'u')
-        return fail_wanted(r, "one of \"\\/bfnrtu behind a backslash");
+        return fail_wanted(r, "one of \"\\/bfnrtu after a backslash");
     r->at++;
     for (int i = 0; i < 4; i++, r->at++)
         if (r->at == r->end || hex_digit(*r->at) < 0)

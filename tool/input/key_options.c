@@ -117,14 +117,14 @@ static bool add_fields(struct key_options *to, const char *at) {
 static void parse_fields(const struct verb_option *o, const char *value) {
     (void)o;
     if (add_fields(&key_form, value)) return;
-    fail("option --fields wants numbers from 1 such as 2, 1,3, 2-4 or 2-, or "
-         "-1 for the last field, or with --header names of columns, not '%s'",
+    fail("--fields: expected numbers from 1 such as 2, 1,3, 2-4 or 2-, or -1 "
+         "for the last field, or with --header names of columns, found '%s'",
          value);
 }
 
 static void parse_json_field(const struct verb_option *o, const char *value) {
     (void)o;
-    if (!*value) fail("option --jsonl wants the name of a field, found none");
+    if (!*value) fail("--jsonl: expected the name of a field, found none");
     key_form.json = true;
     add_range(&key_form, (struct field_range){.name = value});
 }
@@ -155,8 +155,8 @@ static bool separator_from(const char *at, struct field_separator *to) {
 static void parse_separator(const struct verb_option *o, const char *value) {
     (void)o;
     if (!separator_from(value, &key_form.separator))
-        fail("option --separator wants 1 to %d bytes, in which \\t is a tab, "
-             "\\\\ a backslash and \\x1f any byte, not '%s'",
+        fail("--separator: expected 1 to %d bytes, in which \\t is a tab, \\\\ "
+             "a backslash and \\x1f any byte, found '%s'",
              SEPARATOR_ROOM, value);
 }
 
@@ -168,14 +168,14 @@ static void parse_missing(const struct verb_option *o, const char *value) {
             missing_key = (enum missing_key)i;
             return;
         }
-    fail("option --missing wants skip, empty or error, not '%s'", value);
+    fail("--missing: expected skip, empty or error, found '%s'", value);
 }
 
 static void parse_invalid(const struct verb_option *o, const char *value) {
     (void)o;
     skips_invalid = strcmp(value, "skip") == 0;
     if (!skips_invalid && strcmp(value, "error") != 0)
-        fail("option --invalid wants skip or error, not '%s'", value);
+        fail("--invalid: expected skip or error, found '%s'", value);
 }
 
 /* What contradicts what; NULL: nothing. */
@@ -195,7 +195,8 @@ static const char *contradiction(const struct key_options *o) {
                "first line has the names of the columns";
     if (o->blanks && (o->csv || o->separator.size))
         return "--blanks does not go with --separator and --csv";
-    if (o->csv && sep->size > 1) return "--csv wants a separator of one byte";
+    if (o->csv && sep->size > 1)
+        return "--csv: expected a separator of one byte";
     if (o->separator.size &&
         memchr(sep->bytes, o->nul ? '\0' : '\n', sep->size))
         return "--separator contains the byte that ends a line";

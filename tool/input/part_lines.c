@@ -18,8 +18,8 @@ void parse_part(const struct verb_option *o, const char *value) {
             number = count = 0;
     }
     if (number < 1 || number > count || count > CALYX_PARTS_MOST)
-        fail("option --%s wants a part such as 3/16, from 1/N to N/N with N at "
-             "most %d, not '%s'",
+        fail("--%s: expected a part such as 3/16, from 1/N to N/N with N at "
+             "most %d, found '%s'",
              o->name, CALYX_PARTS_MOST, value);
     *part = (struct part_choice){(uint32_t)number, (uint32_t)count};
 }

@@ -41,7 +41,7 @@ enum { MOST_THREADS = 256 };
 
 size_t thread_count(void) {
     if (jobs > MOST_THREADS)
-        fail("option --jobs wants at most %d threads, not %" PRIu64,
+        fail("--jobs: expected at most %d threads, found %" PRIu64,
              MOST_THREADS, jobs);
     if (jobs) return (size_t)jobs;
     cpu_set_t ours; /* those that this process may use */

@@ -328,9 +328,9 @@ static ssize_t skip_padding(struct byte_source *s) {
     ssize_t more;
     while ((more = refill(s)) > 0)
         if (s->packed[s->at++])
-            return trouble(s, "damaged: behind the packed data are bytes that "
-                              "are neither gzip data nor zeros; 'gzip -dc' "
-                              "leaves them out");
+            return trouble(
+                s, "damaged: after the packed data are bytes that are neither "
+                   "gzip data nor zeros; 'gzip -dc' leaves them out");
     return more;
 }
 
@@ -510,20 +510,19 @@ bool source_expect_lines(struct byte_source *s) {
     }
     if (is->kind == A_FILTER || is->kind == A_DUMP)
         snprintf(s->trouble, sizeof s->trouble,
-                 "a list of lines is wanted, and this is %s; query it "
-                 "with 'calyx check -f FILTER', or read its bytes as lines "
-                 "with --text",
+                 "not a list of lines but %s; query it with 'calyx check -f "
+                 "FILTER', or read its bytes as lines with --text",
                  is->name);
     else if (!is->pipe)
         snprintf(s->trouble, sizeof s->trouble,
-                 "a list of lines is wanted, and this is %s, for '%s'; read "
-                 "its bytes as lines with --text",
+                 "not a list of lines but %s, for '%s'; read its bytes as "
+                 "lines with --text",
                  is->name,
                  is->kind == HASHES ? "calyx build --part" : "calyx join");
     else
         snprintf(s->trouble, sizeof s->trouble,
-                 "a list of lines is wanted, and this is %s; pipe it through "
-                 "'%s', or read its bytes as lines with --text",
+                 "not a list of lines but %s; pipe it through '%s', or read "
+                 "its bytes as lines with --text",
                  is->name, is->pipe);
     return false;
 }

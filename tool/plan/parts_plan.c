@@ -27,7 +27,7 @@ static void parse_plan_parts(const struct verb_option *o, const char *value) {
         return;
     }
     if (!count_from(value, &number) || number < 1 || number > CALYX_PARTS_MOST)
-        fail("option --%s wants a number from 1 to %d, or auto, not '%s'",
+        fail("--%s: expected a number from 1 to %d, or auto, found '%s'",
              o->name, CALYX_PARTS_MOST, value);
     wanted_parts = (int64_t)number;
 }
@@ -35,7 +35,7 @@ static void parse_plan_parts(const struct verb_option *o, const char *value) {
 static void parse_nodes(const struct verb_option *o, const char *value) {
     if (!count_from(value, o->into) || *(uint64_t *)o->into < 1 ||
         *(uint64_t *)o->into > CALYX_PARTS_MOST)
-        fail("option --%s wants a number from 1 to %d, not '%s'", o->name,
+        fail("--%s: expected a number from 1 to %d, found '%s'", o->name,
              CALYX_PARTS_MOST, value);
 }
 

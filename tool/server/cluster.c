@@ -243,7 +243,7 @@ _Noreturn void fail_reply(const struct url *address, const struct call *call,
              "by redis-server --loadmodule /path/to/calyx.so",
              address->shown, command_of(call));
     if (starts(error, "NOAUTH"))
-        fail("%s: the server wants a password; give it in the URL or in "
+        fail("%s: the server requires a password; give it in the URL or in "
              "CALYX_REDIS_PASSWORD",
              address->shown);
     if (starts(error, "WRONGTYPE"))

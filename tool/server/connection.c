@@ -328,12 +328,12 @@ struct connection *connection_open(const struct url *a, const char *host,
     if (fd < 0) return NULL;
 
     struct connection *const l = alloc_memory(sizeof *l);
-    *l = (struct connection){.fd = fd,
-                             .reader = redisReaderCreate(),
-                             .hint = a->socket
-                                         ? ""
-                                         : "; if it wants TLS at this port, "
-                                           "write rediss://"};
+    *l = (struct connection){
+        .fd = fd,
+        .reader = redisReaderCreate(),
+        .hint = a->socket
+                    ? ""
+                    : "; if it requires TLS at this port, write rediss://"};
     if (!l->reader) fail("out of memory for a connection");
     const int flags = fcntl(fd, F_GETFL);
     if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)

@@ -39,8 +39,8 @@ void parse_foreign(const struct verb_option *option, const char *value) {
     if (!known && strpbrk(value, " \t"))
         fail("option --%s: %s", option->name, why.text);
     if (!module)
-        fail("option --%s wants redisbloom, valkey-bloom, redisson, or a "
-             "layout in one line, not '%s'",
+        fail("--%s: expected redisbloom, valkey-bloom, redisson, or a layout "
+             "in one line, found '%s'",
              option->name, value);
     *(const struct foreign_module **)option->into = module;
 }
@@ -80,8 +80,8 @@ void foreign_expect_type(struct foreign_session *s) {
     if (foreign_has_type(s, found)) return;
     if (strcmp(found, "none") == 0)
         fail("%s: there is no such key", s->address->shown);
-    fail("%s: the key is of the type %s; --as %s wants %s", s->address->shown,
-         found, foreign_name(&s->as->choice), s->as->type);
+    fail("%s: the key is of the type %s; --as %s: expected %s",
+         s->address->shown, found, foreign_name(&s->as->choice), s->as->type);
 }
 
 /* ---- Beginning and end --------------------------------------------------- */

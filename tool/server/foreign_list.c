@@ -30,8 +30,9 @@ static void make(struct foreign_session *s, uint64_t items, double rate) {
     if (foreign_has_type(s, found)) return;
     cluster_unlink(s->server, &s->call, &s->key);
     if (strncmp(found, "calyx", 5) != 0)
-        fail("%s: the server makes filters of the type %s; --as %s wants %s",
-             s->address->shown, found, s->as->choice.layout->name, s->as->type);
+        fail(
+            "%s: the server makes filters of the type %s; --as %s: expected %s",
+            s->address->shown, found, s->as->choice.layout->name, s->as->type);
     reserve(s, items, rate, s->as->choice.layout->name);
 }
 
@@ -145,8 +146,8 @@ void foreign_push_list(struct foreign_session *s, uint64_t items, double rate,
         .in_order = add_block, .unguarded = true, .context = &l};
     if (s->as->is_string)
         fail_at(list, 0,
-                "--as %s wants a filter: 'calyx build --layout' makes one of a "
-                "list",
+                "--as %s: expected a filter: 'calyx build --layout' makes one "
+                "of a list",
                 s->as->choice.layout->name);
     if (!items) items = count_lines(1, &list);
     foreign_begin(s);

@@ -84,8 +84,8 @@ static struct reply *get_piece(struct foreign_session *s, uint64_t at,
     struct reply *const reply = cluster_demand(s->server, &s->call);
     *bytes = reply_text(reply, &there);
     if (!*bytes || there != size)
-        fail("%s: the string changed while it was read: %zu bytes are wanted "
-             "at byte %" PRIu64 ", and %zu are there",
+        fail("%s: the string changed while it was read: expected %zu bytes at "
+             "byte %" PRIu64 ", found %zu",
              s->address->shown, size, at, there);
     return reply;
 }
@@ -142,7 +142,7 @@ void foreign_fetch_string(struct foreign_session *s, struct foreign_filter *f) {
         fail("%s: the string has %" PRIu64 " bytes, and its layout %" PRIu64,
              s->address->shown, size, most);
     uint8_t *const bytes = calloc(1, all);
-    if (!bytes) fail("out of memory: %" PRIu64 " bytes are wanted", all);
+    if (!bytes) fail("out of memory: cannot allocate %" PRIu64 " bytes", all);
     if (head.size) memcpy(bytes, head.bytes, head.size);
     fetch_bits(s, bytes + head.size, size);
     expect_same_head(s, &head);

@@ -13,7 +13,7 @@ void parse_tokens(const struct verb_option *o, const char *value) {
     for (const char *one; (one = strsep(&rest, ","));) {
         if (tokens->count == MOST_SHARDS ||
             !count_from(one, &tokens->token[tokens->count++]))
-            fail("option --%s wants what --rebuild-begin printed, not '%s'",
+            fail("--%s: expected what --rebuild-begin printed, found '%s'",
                  o->name, value);
     }
     free(list);

@@ -11,7 +11,7 @@
 void parse_shards(const struct verb_option *o, const char *value) {
     uint64_t *const shards = o->into;
     if (!count_from(value, shards) || *shards == 0 || *shards > MOST_SHARDS)
-        fail("option --%s wants a number from 1 to %d, not '%s'", o->name,
+        fail("--%s: expected a number from 1 to %d, found '%s'", o->name,
              MOST_SHARDS, value);
 }
 

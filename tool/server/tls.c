@@ -82,7 +82,7 @@ static void describe(struct tls *t, int error, const X509 *certificate) {
     switch (error) {
         case X509_V_ERR_HOSTNAME_MISMATCH:
         case X509_V_ERR_IP_ADDRESS_MISMATCH:
-            note(t, true, "the certificate is for %s, wanted %.200s", names,
+            note(t, true, "the certificate is for %s, expected %.200s", names,
                  t->host);
             break;
         case X509_V_ERR_CERT_HAS_EXPIRED:
@@ -143,7 +143,8 @@ static void load_authorities(SSL_CTX *context) {
     const bool is_folder = S_ISDIR(about.st_mode);
     if (!SSL_CTX_load_verify_locations(context, is_folder ? NULL : ca,
                                        is_folder ? ca : NULL))
-        fail_at(ca, 0, "CALYX_TLS_CA wants certificates as PEM: %s", reason());
+        fail_at(ca, 0, "CALYX_TLS_CA: expected certificates as PEM: %s",
+                reason());
 }
 
 static void load_certificate(SSL_CTX *context) {
@@ -156,12 +157,12 @@ static void load_certificate(SSL_CTX *context) {
     if (!key) key = certificate; /* both may be in one file */
     SSL_CTX_set_default_passwd_cb(context, no_pass_phrase);
     if (SSL_CTX_use_certificate_chain_file(context, certificate) != 1)
-        fail_at(certificate, 0, "CALYX_TLS_CERT wants a certificate as PEM: %s",
-                reason());
+        fail_at(certificate, 0,
+                "CALYX_TLS_CERT: expected a certificate as PEM: %s", reason());
     if (SSL_CTX_use_PrivateKey_file(context, key, SSL_FILETYPE_PEM) != 1)
         fail_at(key, 0,
-                "CALYX_TLS_KEY wants the key of CALYX_TLS_CERT, as PEM without "
-                "a pass phrase: %s",
+                "CALYX_TLS_KEY: expected the key of CALYX_TLS_CERT, as PEM "
+                "without a pass phrase: %s",
                 reason());
 }
 
@@ -268,8 +269,8 @@ static const char *hint(const struct tls *t) {
     if (t->was_heard || !t->was_requested) return "";
     return SSL_get_certificate(t->ssl)
                ? "; does it trust the certificate in CALYX_TLS_CERT?"
-               : "; it wants a certificate of the client, too: CALYX_TLS_CERT "
-                 "and CALYX_TLS_KEY name files";
+               : "; it requires a certificate of the client, too: "
+                 "CALYX_TLS_CERT and CALYX_TLS_KEY name files";
 }
 
 static void note_error(struct tls *t, int system_error) {

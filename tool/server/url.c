@@ -97,7 +97,7 @@ static void parse_host(struct url *a, const char *shown, const char *text,
         if (!end) fail_address(shown, "a ] is missing");
         host = (size_t)(end - text) + 1;
         if (host < size && end[1] != ':')
-            fail_address(shown, "a : is wanted behind ]");
+            fail_address(shown, "missing : after ]");
         if (host < size) port = end + 2;
         a->host = copy_part(text + 1, host - 2);
     } else {

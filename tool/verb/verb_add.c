@@ -278,8 +278,8 @@ static calyx_filter *make(void) {
     calyx_options want = options_wanted();
     if (!want.capacity && !(has_size() && wanted.rate > 0)) {
         if (has_size() || wanted.probes || wanted.strict)
-            fail("--create wants --keys, too, the number of keys that the "
-                 "filter will hold, or --memory and --rate; without --memory, "
+            fail("--create: missing --keys, the number of keys that the filter "
+                 "will hold, or --memory and --rate; without --memory, "
                  "--probes and --strict it makes a filter that grows");
         want.kind = wanted.kind;
         if (!(want.growth > 0)) want.growth = 2;
@@ -301,16 +301,16 @@ static void look_at_options(void) {
 static void expect_in_place(const char *path) {
     if (at_most_once && !change_is_in_place())
         fail_at(path, 0,
-                "--at-most-once wants a filter that is changed in place; one "
-                "that counts, grows, is packed or has an allow list is saved "
-                "when the input ends, which is after lines were printed");
+                "--at-most-once requires a filter that is changed in place; a "
+                "filter that counts, grows, is packed or has an allow list is "
+                "saved when the input ends, which is after lines were printed");
 }
 
 static int run(int count, char **operands) {
     look_at_options();
     if (server_url) return run_in_server(count, operands);
     if (count == 0)
-        fail("a filter is wanted: calyx add FILTER [FILE]..., or --server URL");
+        fail("missing FILTER: calyx add FILTER [FILE]..., or --server URL");
     filter = change_open(operands[0], create ? make : NULL);
     expect_in_place(operands[0]);
     key_options_use(1, (const char *const *)operands, &filter);
@@ -371,7 +371,7 @@ const struct verb verb_add = {
     .synopsis = "(FILTER [--new] | --server URL) [OPTION]... [FILE]...",
     .prose =
         {"Adds the lines of the files, or of standard input, to the filter in "
-         "the file FILTER. It must exist, unless --create makes it. Exit "
+         "the file FILTER, which must exist, unless --create makes it. Exit "
          "status 0 means that the keys are in the file and on the disk.",
          "With --new, add is a stream that remembers: it prints each line that "
          "it has not seen before, and stores it, also for the next run. New "
@@ -408,6 +408,8 @@ const struct verb verb_add = {
          "If an input file shrinks or is overwritten while it is read, add "
          "reports an error when it reaches the end; some of its lines have "
          "been added by then. A file that only grows is read to its end."},
+    .common = {"new", "create", "keys", "rate", "wait", "server", "fields",
+               "csv"},
     .groups = {&options, &key_group, &secret_group, &new_filter_group,
                &work_group, &progress_group},
     .examples = {{"calyx add --create seen.calyx today.txt",

@@ -119,6 +119,7 @@ const struct verb verb_allow = {
               "The file is replaced when the input ends. If an error occurs "
               "before, it stays as it was. Only one process at a time can "
               "change or replace a filter."},
+    .common = {"remove", "list", "wait"},
     .groups = {&options, &key_group, &secret_group, &work_group,
                &progress_group},
     .examples =

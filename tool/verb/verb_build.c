@@ -408,7 +408,7 @@ static void make_universal(calyx_options want, int count) {
     const char *const kind = want.kind ? want.kind : calyx_kinds()[0];
     const uint32_t can = calyx_kind_can(kind);
     if (can && (!(can & CALYX_CAN_INTERSECT) || (can & CALYX_CAN_REMOVE)))
-        fail("--all wants a kind of plain bits, such as %s, not %s",
+        fail("--all: expected a kind of plain bits, such as %s, found %s",
              calyx_kinds()[0], kind);
     want.fpr = 0.999999;
     want.probes = want.probes ? want.probes : 8;
@@ -474,8 +474,8 @@ static void build_foreign(int count, char **files) {
 
 static void expect_one_shard(const calyx_options *want) {
     if (part.count != shards)
-        fail("--part I/N and --shards N want the same N, for one of the "
-             "shards; not %u and %" PRIu64,
+        fail("--part I/N and --shards N: expected the same N, for one of the "
+             "shards; found %u and %" PRIu64,
              part.count, shards);
     if (universal) fail("--part does not go with --all");
     if (takes_keys_one_by_one(want)) expect_keys_of_all();
@@ -630,6 +630,8 @@ const struct verb verb_build = {
          "being rebuilt, in a program or with 'calyx push' in a server: then "
          "every lookup reaches the store, and no key is turned away. The empty "
          "set is 'calyx build -n 1 /dev/null'."},
+    .common = {"output", "keys", "rate", "kind", "memory", "growth", "force",
+               "fields", "csv", "header"},
     .groups = {&options, &new_filter_group, &layout_group, &key_group,
                &secret_group, &work_group, &progress_group},
     .examples =

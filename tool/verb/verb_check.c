@@ -133,8 +133,8 @@ static bool has_list(const calyx_filter *f) {
 
 static void open_filters(void) {
     if (!names.count)
-        fail("a filter is wanted: calyx check -f FILTER [FILE]..., or "
-             "--server URL");
+        fail("missing -f FILTER: calyx check -f FILTER [FILE]..., or --server "
+             "URL");
     if (shards) fail("--shards is for --server");
     if (names.count > MOST_FILTERS)
         fail("at most %d filters can be queried at once, not %zu", MOST_FILTERS,
@@ -557,7 +557,7 @@ static int run(int count, char **files) {
     else
         open_filters();
     if (except_name && is_http_url(except_name))
-        fail("--except wants a file, not a URL");
+        fail("--except: expected a file, found a URL");
     if (except_name) open_file(except_name, &except);
     use_key_options();
     if (most == 0) {
@@ -662,11 +662,10 @@ const struct verb verb_check = {
     .summary = "print the lines that may be in a filter, or with -v are not",
     .synopsis = "(-f FILTER... | --server URL) [OPTION]... [FILE]...",
     .prose =
-        {"Reads lines from the files, or from standard input, and prints those "
-         "that may be in the filter, whole and in order. Lines that were added "
-         "are always printed; other lines are printed at the filter's "
-         "false-positive rate. With -v it prints the lines that are certainly "
-         "not in the filter.",
+        {"Prints the lines that may be in the filter, whole and in order; with "
+         "-v, the lines that are certainly not in it. Lines that were added "
+         "are always printed, other lines at the filter's false-positive rate.",
+         "Reads the files, or standard input if there is none or it is '-'.",
          "The options that choose the key are those that the filter was built "
          "with. Options on the command line replace them, for input that has "
          "the key elsewhere. Several filters must have been built with the "
@@ -705,6 +704,8 @@ const struct verb verb_check = {
          "clients have set, of redisson or of a layout in one line, in a "
          "server without Calyx: the string is read as a whole, and queried "
          "here."},
+    .common = {"filter", "server", "invert", "count", "quiet", "line-number",
+               "file-name", "fields", "csv"},
     .groups = {&options, &owned_group, &key_group, &secret_group, &server_group,
                &work_group, &progress_group},
     .examples =

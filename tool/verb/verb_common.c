@@ -141,8 +141,8 @@ static int run_verb(int n, char **files) {
     expect_one_standard_input(n, files);
     if (approx_rate() > 0) return run_approx(n, files);
     if (at_least > (uint64_t)n)
-        fail("option --at-least wants a number from 1 to %d, the number of "
-             "files, not %" PRIu64,
+        fail("--at-least: expected a number from 1 to %d, the number of files, "
+             "found %" PRIu64,
              n, at_least);
     if (n > FILES_MASK) fail("at most %d files can be compared", FILES_MASK);
     const double started = seconds_now();
@@ -201,10 +201,11 @@ const struct verb verb_common = {
     .synopsis = "[-S SIZE] [-o OUT] [OPTION]... FILE FILE...",
     .prose =
         {"Prints the distinct lines that all files have, each once, in the "
-         "order of the first file; or with --at-least K the lines that K files "
-         "have, in the order of their first occurrence. The files need not be "
-         "sorted, and may be larger than memory. Lines are compared by all "
-         "bytes of the key.",
+         "order of the first file. The answer is exact; the files need not be "
+         "sorted, and may be larger than memory.",
+         "With --at-least K it prints the lines that K files have, in the "
+         "order of their first occurrence. Lines are compared by all bytes of "
+         "the key.",
          "The first file is read last. Files are read once if they fit into "
          "the memory with 12 bytes more for each line of the smallest, and if "
          "whole lines are compared. Else, if no file is compressed, the first "
@@ -214,6 +215,8 @@ const struct verb verb_common = {
          "if the memory requires it. Pipes and compressed files are always "
          "read once: what does not fit into memory goes to temporary files.",
          CHANGING_FILES},
+    .common = {"output", "memory", "count", "at-least", "dry-run",
+               "ignore-case", "fields", "csv"},
     .groups = {&options, &result_group, &budget_group, &part_lines_group,
                &key_group, &work_group, &progress_group},
     .examples = {{"calyx common -S 4G monday.txt tuesday.txt -o both.txt",

@@ -284,7 +284,7 @@ static int run(int count, char **operands) {
             shells[i].print();
             return EXIT_YES;
         }
-    fail("bash, zsh or fish is wanted, not '%s'", operands[0]);
+    fail("unknown shell '%s'; there are bash, zsh and fish", operands[0]);
 }
 
 const struct verb verb_completion = {

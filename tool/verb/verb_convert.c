@@ -35,15 +35,14 @@ static struct converted named(const char *option, const char *name) {
     if (which.form || foreign_choose(name, &which.foreign, &why) == CALYX_OK)
         return which;
     if (strpbrk(name, " \t")) fail("option --%s: %s", option, why.text);
-    fail("option --%s wants parquet, raw, %s, or a layout in one line, not "
-         "'%s'",
+    fail("--%s: expected parquet, raw, %s, or a layout in one line, found '%s'",
          option, foreign_names(), name);
 }
 
 static void parse_offset(const struct verb_option *o, const char *value) {
     has_offset = true;
     if (!size_from(value, &offset))
-        fail("option --%s wants a number of bytes, not '%s'", o->name, value);
+        fail("--%s: expected a number of bytes, found '%s'", o->name, value);
 }
 
 /* ---- Out ---------------------------------------------------------------- */
@@ -196,8 +195,7 @@ static void import_foreign(const struct foreign_choice *choice,
 static int run(int count, char **operands) {
     (void)count;
     if (!to_name == !from_name)
-        fail("one of --to FORM and --from FORM is wanted, where FORM is "
-             "parquet, raw, %s",
+        fail("missing --to FORM or --from FORM, where FORM is parquet, raw, %s",
              foreign_names());
     const struct converted which =
         to_name ? named("to", to_name) : named("from", from_name);

@@ -139,10 +139,10 @@ const struct verb verb_dedup = {
     .summary = "print each different line once, in order, exactly",
     .synopsis = "[-S SIZE] [-o OUT] [OPTION]... [FILE]...",
     .prose =
-        {"Reads lines from the files, or from standard input, and prints the "
-         "first line of each key, in the order of the input. Unlike 'sort -u' "
-         "it keeps the order; unlike 'awk !seen[$0]++' it works in the memory "
-         "that you give it. Lines are compared by all bytes of the key.",
+        {"Prints the first line of each key, in the order of the input; lines "
+         "are compared by all bytes of the key. Unlike 'sort -u' it keeps the "
+         "order; unlike 'awk !seen[$0]++' it works in the memory that you give "
+         "it.",
          "If whole lines are compared and the input fits into the memory, it "
          "is "
          "read once. Plain files fit with 12 bytes more for each line; pipes "
@@ -159,6 +159,8 @@ const struct verb verb_dedup = {
          "temporary files, processed partition by partition, and printed in "
          "order at the end.",
          CHANGING_FILES},
+    .common = {"output", "memory", "count", "only-dups", "only-unique", "dups",
+               "dry-run", "fields", "csv"},
     .groups = {&options, &result_group, &budget_group, &part_lines_group,
                &key_group, &work_group, &progress_group},
     .examples =

@@ -227,8 +227,7 @@ static void use_key_options(calyx_filter *f) {
 }
 
 static int run(int count, char **operands) {
-    if (!filter_name)
-        fail("a filter is wanted: calyx explain -f FILTER KEY...");
+    if (!filter_name) fail("missing -f FILTER: calyx explain -f FILTER KEY...");
     calyx_filter *const f = filter_open(filter_name);
     use_key_options(f);
     bool any = false;

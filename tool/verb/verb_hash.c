@@ -26,7 +26,7 @@ static calyx_filter *hasher;
 
 static void parse_parts(const struct verb_option *o, const char *value) {
     if (!count_from(value, &parts) || parts == 0 || parts > MOST_HASH_PARTS)
-        fail("option --%s wants a number from 1 to %d, not '%s'", o->name,
+        fail("--%s: expected a number from 1 to %d, found '%s'", o->name,
              MOST_HASH_PARTS, value);
 }
 
@@ -55,8 +55,8 @@ static const struct stages stages = {.in_parallel = in_parallel,
 
 static int hash_lines(int count, char **files) {
     if (!parts == !shards || !folder)
-        fail("--parts N or --shards N, and -o FOLDER are wanted: hashes go to "
-             "N files in a folder");
+        fail("missing --parts N or --shards N, or -o FOLDER: hashes go to N "
+             "files in a folder");
     const uint64_t number = shards ? shards : parts;
     const calyx_options want = options_wanted();
     hasher = new_hasher(&want);
@@ -122,7 +122,7 @@ static int count_hashes(int count, char **files) {
     calyx_builder *b;
     calyx_error why;
     uint64_t distinct;
-    if (count == 0) fail("--count wants files of hashes");
+    if (count == 0) fail("--count: expected files of hashes");
     expect_one_hash(count, files);
     if (calyx_builder_new(&how, &b, &why) != CALYX_OK) fail_with(&why);
     const double started = seconds_now();
@@ -189,11 +189,12 @@ const struct verb verb_hash = {
     .summary = "hash lines into files by range, for a build on many machines",
     .synopsis = "--parts N -o FOLDER [OPTION]... [FILE]...",
     .prose =
-        {"Reads lines as 'calyx build' does, and writes 8 bytes a key: its "
-         "hash, to the file of the range in which it lies. Each of several "
-         "machines hashes its own lists. Then the files 3-of-16.hashes of all "
-         "of them go to the machine that runs 'calyx build --part 3/16', and "
-         "'calyx join' makes one filter of the parts.",
+        {"Reads lines as 'calyx build' does, and writes the hash of each key, "
+         "8 bytes, to the file of its range. Several machines hash their own "
+         "lists; then each of them builds one range, and 'calyx join' makes "
+         "one filter of the parts.",
+         "The files 3-of-16.hashes of all machines go to the machine that runs "
+         "'calyx build --part 3/16'.",
          "The files say how keys were hashed, and with which options for keys; "
          "a build that does not fit is refused. They have checksums. Hashes "
          "stay in the order of the lines. A file also has those of the next "
@@ -203,6 +204,7 @@ const struct verb verb_hash = {
          "built by 'calyx build --shards 16 --part 3/16' and needs no joining.",
          "doc/FORMAT.md describes the files, so that other programs can write "
          "them."},
+    .common = {"parts", "output", "kind"},
     .groups = {&options, &key_group, &secret_group, &work_group,
                &progress_group},
     .examples = {{"calyx hash --parts 16 -o hashes urls-*.txt.zst",

@@ -1,16 +1,22 @@
 /*
  * calyx help: what can be done, or how one verb is used.
  */
+#include <string.h>
+
 #include "tool.h"
 
 static bool manual;
 
 static int run(int count, char **operands) {
-    const struct verb *const verb = count ? verb_named(operands[0]) : NULL;
+    const bool all = count && strcmp(operands[0], "all") == 0;
+    const struct verb *const verb =
+        count && !all ? verb_named(operands[0]) : NULL;
     if (manual)
         print_manual(verb);
     else if (verb)
         print_help(verb);
+    else if (all)
+        print_verbs();
     else
         print_overview();
     return EXIT_YES;
@@ -28,10 +34,11 @@ static const struct group options = {
 const struct verb verb_help = {
     .name = "help",
     .summary = "show what calyx can do, or how to use a verb",
-    .synopsis = "[--man] [VERB]",
+    .synopsis = "[--man] [all | VERB]",
     .prose =
-        {"Without VERB, lists the verbs. With it, shows what that verb does "
-         "and its options. The manual pages are generated from the same text."},
+        {"Without VERB, shows the verbs that most people need; with 'all', all "
+         "verbs. With VERB, shows what that verb does and its options. The "
+         "manual pages are generated from the same text."},
     .groups = {&options},
     .examples = {{"calyx help check", "how check is used"},
                  {"calyx help --man check | man -l -",

@@ -190,9 +190,9 @@ const struct verb verb_minus = {
     .synopsis = "[-S SIZE] [-o OUT] [OPTION]... FILE FILE...",
     .prose =
         {"Prints the lines of the first file that are in none of the others, "
-         "in order, including repetitions. The files need not be sorted, and "
-         "may be larger than memory. Lines are compared by all bytes of the "
-         "key.",
+         "in order, including repetitions. The answer is exact: lines are "
+         "compared by all bytes of the key. The files need not be sorted, and "
+         "may be larger than memory.",
          "A file that is a filter, or whose name ends in .calyx, stands for "
          "the list that the filter was built from. Then a few lines that are "
          "not in that list are missing in the result; a warning says so.",
@@ -204,6 +204,8 @@ const struct verb verb_minus = {
          "requires it. Pipes and compressed files are always read once: what "
          "does not fit into memory goes to temporary files.",
          CHANGING_FILES},
+    .common = {"output", "memory", "unique", "dry-run", "ignore-case", "fields",
+               "csv"},
     .groups = {&options, &result_group, &budget_group, &part_lines_group,
                &key_group, &secret_group, &work_group, &progress_group},
     .examples = {{"calyx minus new.txt seen.txt -o fresh.txt",

@@ -457,7 +457,7 @@ static void check_options(void) {
     if (bits && memory)
         fail("--bits and --memory are both given; they say the same");
     if (bits > UINT64_C(8) << 41)
-        fail("option --bits wants at most 2^44, not %llu",
+        fail("--bits: expected at most 2^44, found %llu",
              (unsigned long long)bits);
     if (probes > UINT32_MAX)
         fail("option --probes: %llu is too large", (unsigned long long)probes);
@@ -467,20 +467,20 @@ static void check_options(void) {
              "the third",
              bits ? "bits" : "memory");
     if (given == 0 || (given == 1 && rate > 0))
-        fail("--keys, --memory or --bits is wanted, such as -n 1e9 -p 1%%; or "
+        fail("missing --keys, --memory or --bits, such as -n 1e9 -p 1%%; or "
              "keys and a size, to learn the rate");
     if (given == 1) rate = 0.01;
     if (key_bytes == 0 || key_bytes > 1000000)
-        fail("option --key-bytes wants 1 to 1000000, not %llu",
+        fail("--key-bytes: expected 1 to 1000000, found %llu",
              (unsigned long long)key_bytes);
     if (memory > UINT64_C(1) << 41)
-        fail("option --memory wants at most 2 TiB, not %llu bytes",
+        fail("--memory: expected at most 2 TiB, found %llu bytes",
              (unsigned long long)memory);
 }
 
 static void draw(const struct plan *plan) {
     if (strcmp(plot, "-") == 0)
-        fail("option --plot wants the name of a file, not -");
+        fail("--plot: expected the name of a file, found -");
     struct output *const to = output_open(plot, force);
     plot_plan(plan, to);
     output_close(to);
@@ -575,15 +575,15 @@ const struct verb verb_plan = {
     .name = "plan",
     .summary = "show what a filter would take, before it is made",
     .synopsis = "[-n KEYS] [-p RATE] [--memory SIZE] [OPTION]...",
-    .prose = {"Any two of keys, rate and memory determine the third. For each "
-              "kind, the table shows the bits for each key, the bits that a "
-              "key sets, the rate to expect once all keys are in, and what can "
-              "be done with it; and for comparison, what other structures for "
-              "the same keys would take: a hash table, chained hash maps, a "
-              "tree, a sorted list and a bit array with one hash. The last "
-              "lines are the commands that make the filter, at the shell or in "
-              "a server. A filter that is built once from all its keys takes 8 "
-              "bytes a key until it is built; the lines say how much that is.",
+    .prose = {"Any two of keys, rate and memory determine the third. The table "
+              "shows for each kind the bits a key, the rate to expect, and "
+              "what it can do; the last lines are the commands that make the "
+              "filter, at the shell or in a server.",
+              "The table also shows the bits that a key sets, and what other "
+              "structures would take for the same keys: a hash table, chained "
+              "hash maps, a tree, a sorted list and a bit array with one hash. "
+              "A filter that is built once from all its keys takes 8 bytes a "
+              "key until it is built; the lines say how much memory that is.",
               "With --store-time it also shows what the filter saves in front "
               "of a slow store. A lookup takes the time of the filter, plus "
               "that of the store for present keys and for false positives. The "
@@ -593,6 +593,8 @@ const struct verb verb_plan = {
               "many machines: the memory of a part; the bytes that a node "
               "reads, writes, sends and spills; and the time of each phase. "
               "doc/CLUSTER.md says how to run the phases."},
+    .common = {"keys", "rate", "memory", "kind", "store-time", "present",
+               "plot", "json"},
     .groups = {&goal_group, &store_group, &nodes_group, &options},
     .examples = {{"calyx plan -n 1e9 -p 1%", "a billion keys at 1 %"},
                  {"calyx plan -n 10M --memory 16MiB", "what rate is that?"},

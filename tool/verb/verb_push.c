@@ -384,9 +384,9 @@ static int push_plain(const char *file) {
         fail("--plain goes with neither --shards nor --as: it cuts the file "
              "into pieces by itself, for servers without a module");
     if (piece_size < PLAIN_PIECE_LEAST || piece_size > PLAIN_PIECE_MOST)
-        fail("--piece wants 64KiB to 64MiB");
+        fail("--piece: expected 64KiB to 64MiB");
     if (expire > 0 && !(expire >= 1 && expire <= 1e9))
-        fail("--expire wants 1s or more, up to 30 years");
+        fail("--expire: expected 1s or more, up to 30 years");
     calyx_filter *const f = filter_open_whole(file);
     server = cluster_open(&address);
     plain_push(&(struct plain_push){.server = server,
@@ -482,8 +482,8 @@ static void check_rebuild(int count) {
         fail("--as and --plain are for servers without Calyx, which have no "
              "BF.REBUILD");
     if (begin_only + (tokens.count > 0) + (command != NULL) > 1)
-        fail("--rebuild-begin, --rebuild and --from-command: only one of them "
-             "is wanted");
+        fail(
+            "--rebuild-begin, --rebuild and --from-command exclude each other");
     if (tokens.count && tokens.count != (shards ? shards : 1))
         fail("--rebuild has %" PRIu64 " tokens for %" PRIu64 " filters",
              tokens.count, shards ? shards : 1);
@@ -492,7 +492,7 @@ static void check_rebuild(int count) {
              "and 'calyx build --shards'");
     if (count != (begin_only ? 1 : 2))
         fail(begin_only ? "--rebuild-begin takes a URL alone"
-                        : "FILE and URL are wanted");
+                        : "expected FILE and URL");
     swap |= rebuilds;
 }
 
@@ -625,9 +625,10 @@ const struct verb verb_push = {
                 "FILE URL",
     .prose =
         {"Loads the filter in FILE into a server that has the calyx module, in "
-         "chunks of 1 MiB with checksums. The filter may be larger than 512 "
-         "MB, and the server serves others between two chunks. Until the "
+         "chunks of 1 MiB with checksums; --plain needs no module. Until the "
          "filter is complete, the key answers with an error, never with no.",
+         "The filter may be larger than 512 MB, and the server serves others "
+         "between two chunks.",
          "If the connection breaks or the server goes away, push continues "
          "when it is back. If push itself is ended, the same command resumes "
          "where the last one stopped. It leaves a key that cannot be queried "
@@ -648,7 +649,8 @@ const struct verb verb_push = {
          "or by IP address, and for a node of a cluster for the host that the "
          "cluster announces. It must be signed by an authority that the system "
          "trusts, or, if $CALYX_TLS_CA is set, by one in that file, or in that "
-         "folder, which 'openssl rehash' has prepared. If the server wants a "
+         "folder, which 'openssl rehash' has prepared. If the server requires "
+         "a "
          "client certificate, as Redis does by default, $CALYX_TLS_CERT names "
          "its file, and $CALYX_TLS_KEY the file of its key, without a pass "
          "phrase; "
@@ -688,6 +690,7 @@ const struct verb verb_push = {
          "done in pieces is refused; keys can be added to kind line. "
          "doc/SERVERS.md says which servers can load a module and which "
          "cannot."},
+    .common = {"swap", "plain", "shards", "from-command", "expire"},
     .groups = {&options, &key_group, &secret_group, &server_group,
                &progress_group},
     .examples =

@@ -42,8 +42,8 @@ static int run(int count, char **operands) {
     calyx_describe(filter, &info);
     if (!(info.can & CALYX_CAN_REMOVE))
         fail_at(operands[0], 0,
-                "a filter of kind bucket or counting is wanted, found %s, "
-                "whose keys cannot be removed",
+                "keys cannot be removed from kind %s; expected kind bucket or "
+                "counting",
                 info.kind);
     const struct stages stages = {
         .in_order = in_order,
@@ -79,10 +79,9 @@ const struct verb verb_remove = {
     .summary = "remove lines from a filter",
     .synopsis = "FILTER [--absent] [OPTION]... [FILE]...",
     .prose = {"Removes the lines of the files, or of standard input, from the "
-              "filter in the file FILTER, which must be of kind bucket, 14 "
-              "bits a key at 1 %, or counting, 50 bits, which can be merged "
-              "and frozen. A line that was added twice must be removed twice; "
-              "of more than 14 additions some stay.",
+              "filter in the file FILTER, which must be of kind bucket or "
+              "counting. A line that was added twice must be removed twice; of "
+              "more than 14 additions to a filter of kind bucket some stay.",
               "Remove only what was added. A line that was never added is "
               "reported as absent, and changes nothing, unless it passes as a "
               "false positive: at the rate of the filter. Then another key is "
@@ -90,6 +89,7 @@ const struct verb verb_remove = {
               "The file is replaced when the input ends. If an error occurs "
               "before, it stays as it was. Only one process at a time can "
               "change or replace a filter."},
+    .common = {"absent", "wait"},
     .groups = {&options, &key_group, &secret_group, &work_group,
                &progress_group},
     .examples = {{"calyx build --kind bucket -o members.calyx all.txt",

@@ -45,7 +45,7 @@ static uint8_t *read_all(struct byte_source *source, size_t *size) {
         free(bytes);
         bytes = larger;
     }
-    fail("out of memory: %zu bytes more are wanted", room);
+    fail("out of memory: cannot allocate %zu bytes", room);
 }
 
 /* What is verified: one of the two. */
@@ -259,7 +259,7 @@ static int verify_foreign(const char *path) {
 static int verify_url(const char *url) {
     if (lists.count)
         fail_at(url, 0,
-                "--against wants a file: download it, or query the list by "
+                "--against: expected a file: download it, or query the list by "
                 "'calyx check -v -f URL'");
     struct http_filter *const f = http_filter_open(url, secret_key(), true);
     http_filter_verify(f);
@@ -329,24 +329,26 @@ static const struct group options = {
 const struct verb verb_verify = {
     .name = "verify",
     .summary =
-        "check a filter against its checksums, and against a list of its keys",
+        "check the bytes of a filter, and that it has the keys of a list",
     .synopsis = "[--against LIST]... [OPTION]... FILE",
-    .prose = {"Checks every byte of the filter against its checksum. FILE may "
-              "be a URL, http:// or https://, which is read whole. With "
-              "--against it also looks up every key of the list, none of which "
-              "may be missing, and queries keys that were never added, of "
-              "which no more may pass than the filter's rate allows. Up to ten "
-              "lines with missing keys are printed.",
-              "The absent keys are generated, and contain a newline and a NUL, "
-              "so that no list has them. By chance a few more may pass than "
-              "the rate says. That is an error only if the odds of it are "
-              "below 1 in 10^9 (a bound on the binomial distribution).",
-              "Of a filter of another program, also of raw bits that --layout "
-              "describes, it measures the rate even without --against, and "
-              "compares it with the textbook's formula. If over 25 percent "
-              "more absent keys pass than by the bits that are set, the "
-              "positions of a key depend on each other: an error, which says "
-              "why if that is known."},
+    .prose =
+        {"Checks every byte of the filter against its checksum. With --against "
+         "it also looks up every key of the list, none of which may be "
+         "missing, and measures the rate with keys that were never added.",
+         "FILE may be a URL, http:// or https://, which is read whole. Up to "
+         "ten lines with missing keys are printed. More keys may not pass than "
+         "the filter's rate allows.",
+         "The absent keys are generated, and contain a newline and a NUL, "
+         "so that no list has them. By chance a few more may pass than "
+         "the rate says. That is an error only if the odds of it are "
+         "below 1 in 10^9 (a bound on the binomial distribution).",
+         "Of a filter of another program, also of raw bits that --layout "
+         "describes, it measures the rate even without --against, and "
+         "compares it with the textbook's formula. If over 25 percent "
+         "more absent keys pass than by the bits that are set, the "
+         "positions of a key depend on each other: an error, which says "
+         "why if that is known."},
+    .common = {"against", "jobs"},
     .groups = {&options, &owned_group, &key_group, &secret_group, &work_group,
                &progress_group},
     .examples = {{"calyx verify seen.calyx", "is the file undamaged?"},

@@ -38,10 +38,10 @@ static bool take(struct line_reader *r, const char *word) {
 static calyx_status refuse(const struct line_reader *r, const char *wanted) {
     if (!*r->word)
         return layout_fail(r->why, CALYX_BAD_ARGUMENT,
-                           "the layout ends where %s is wanted", wanted);
+                           "the layout ends: missing %s", wanted);
     return layout_fail(r->why, CALYX_BAD_ARGUMENT,
-                       "in the layout '%.60s' stands where %s is wanted",
-                       r->word, wanted);
+                       "in the layout: expected %s, found '%.60s'", wanted,
+                       r->word);
 }
 
 /* Digits, or 0x and hexadecimal digits. */
@@ -66,7 +66,7 @@ static calyx_status parse_number(struct line_reader *r, const char *of,
         return CALYX_OK;
     }
     return layout_fail(r->why, CALYX_BAD_ARGUMENT,
-                       "in the layout '%s' wants a whole number from %" PRIu64
+                       "in the layout '%s' takes a whole number from %" PRIu64
                        " to %" PRIu64 ", not '%.60s'",
                        of, least, most, r->word);
 }
@@ -88,7 +88,7 @@ static calyx_status parse_seeds(struct line_reader *r,
     for (const char *at = r->word;; at++) {
         if (!seed_range(&at, &from, &to) || (*at && *at != ','))
             return layout_fail(r->why, CALYX_BAD_ARGUMENT,
-                               "in the layout 'seeds' wants numbers from 0 to "
+                               "in the layout 'seeds' takes numbers from 0 to "
                                "4294967295, as 41..47 or 3,5,7, not '%.60s'",
                                r->word);
         if (to - from >= LINE_MOST_SEEDS - line->seed_count)
@@ -115,8 +115,7 @@ static calyx_status parse_second_hash(struct line_reader *r,
         status = parse_seeds(r, line);
         if (status == CALYX_OK && line->seed_count != 2)
             return layout_fail(r->why, CALYX_BAD_ARGUMENT,
-                               "in the layout 'double' wants two seeds, not "
-                               "%u",
+                               "in the layout 'double' takes two seeds, not %u",
                                line->seed_count);
     } else if (word_is(r, "xor") && line->hash->has_two) {
         return layout_fail(r->why, CALYX_BAD_ARGUMENT,
@@ -155,11 +154,11 @@ static calyx_status parse_positions(struct line_reader *r,
     const calyx_status status =
         parse_number(r, "mask", 1, WORD_MOST_BITS, &line->positions);
     if (status == CALYX_OK && line->positions & (line->positions - 1))
-        return layout_fail(r->why, CALYX_BAD_ARGUMENT,
-                           "in the layout 'mask' wants the number of "
-                           "positions, a power of 2 (1024 for the mask 1023), "
-                           "not '%" PRIu64 "'",
-                           line->positions);
+        return layout_fail(
+            r->why, CALYX_BAD_ARGUMENT,
+            "in the layout 'mask' takes the number of positions, a power of 2 "
+            "(1024 for the mask 1023), not '%" PRIu64 "'",
+            line->positions);
     return status;
 }
 
