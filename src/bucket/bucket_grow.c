@@ -76,7 +76,8 @@ static uint32_t shorter_code(uint32_t code, uint32_t width, uint32_t level) {
  * is 2^32.
  */
 struct position_borders {
-    uint32_t begin, border, end; /* the latter two from the beginning on */
+    uint32_t begin;
+    uint64_t border, end; /* from the beginning on */
 };
 
 ALWAYS_INLINE struct position_borders borders_in(uint64_t c,
@@ -85,8 +86,8 @@ ALWAYS_INLINE struct position_borders borders_in(uint64_t c,
     const uint64_t border = range_of_position(c, positions + 1).high + 1;
     return (struct position_borders){
         .begin = (uint32_t)(here.low << 2 >> 32),
-        .border = (uint32_t)((border - here.low) << 2 >> 32),
-        .end = (uint32_t)((here.high + 1 - here.low) << 2 >> 32),
+        .border = (border - here.low) >> 30,
+        .end = (here.high + 1 - here.low) >> 30,
     };
 }
 
@@ -98,33 +99,29 @@ static struct position_borders borders_of(uint64_t c, uint64_t positions) {
                             : borders_in(c, 7);
 }
 
-/* Is a distance less than `length` from another one, before it or behind? */
-ALWAYS_INLINE bool is_near(uint32_t distance, uint32_t other, uint32_t length) {
-    return distance - other + length < 2 * length;
-}
-
-/* Split the entries of a position. False if any is short, or near a border, so
- * that it may be in two positions. */
+/* Split the entries of a position. False if any is short, or touches a border,
+ * so that it may be in two positions. At level 0 a code may stand for the bits
+ * one below: so its range begins there. */
 ALWAYS_INLINE bool split_position(struct move *m, uint32_t c, uint32_t level,
                                   bool shorten) {
     const uint32_t width = m->t->width;
     const struct position_borders at = borders_of(c, m->from.positions);
     const struct entries *const from = &m->before[c];
     struct entries *const stay = &m->after[c], *const go = &m->after[c + 1];
-    uint32_t stays = stay->n, goes = 0, bad = 0;
+    uint32_t stays = stay->n, goes = 0;
+    uint64_t bad = 0;
     if (stays + from->n > ENTRIES_MOST) return false;
     for (uint32_t i = 0; i < from->n; i++) {
         const uint32_t code = from->code[i];
         const uint32_t stop = level ? code & -code : 1;
-        const uint32_t length = stop << (33 - width);
-        const uint32_t bits = level ? code & (code - 1) : code;
+        const uint64_t length = (uint64_t)stop << (33 - width);
+        const uint32_t bits = level ? code ^ stop : code & ~UINT32_C(1);
         const uint32_t distance = (bits << (32 - width)) - at.begin;
         const bool is_behind = distance >= at.border;
+        const uint64_t end = is_behind ? at.end : at.border;
         const uint32_t next = shorten ? shorter_code(code, width, level) : code;
-        bad |= level && stop >> (width - 2 - SHORT_BITS) != 0;
-        bad |= is_near(distance, 0, length);
-        bad |= is_near(distance, at.border, length);
-        bad |= is_near(distance, at.end, length);
+        bad |= level ? stop >> (width - 2 - SHORT_BITS) : 0;
+        bad |= distance + length > end;
         stay->code[stays] = next;
         go->code[goes] = next;
         stays += !is_behind;

@@ -173,7 +173,8 @@ TARGET static size_t table_add_batch(struct bucket_table *t, struct batch batch,
 }
 
 TARGET static enum removal table_remove(struct bucket_table *t, uint64_t hash) {
-    return remove_from_table(t, hash, STEPS);
+    return is_lane(t->width) ? remove_from_table(t, hash, WIDTH_GROWING, STEPS)
+                             : remove_from_table(t, hash, t->width, STEPS);
 }
 
 TARGET static uint32_t table_count(const struct bucket_table *t,

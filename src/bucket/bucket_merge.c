@@ -179,8 +179,7 @@ static bool replace_longer(struct bucket_table *t,
         if (!is_longer(other, code) || !code_matches(code, other, at->varies))
             continue;
         begin_move(t, at->group);
-        take_code(line, t->width, used, slot);
-        put_code(line, t->width, used_slots(line, t->width), code);
+        replace_code(line, t->width, used, slot, code);
         end_move(t, at->group);
         return true;
     }

@@ -8,14 +8,41 @@
 #include "bucket/bucket_add.h"
 
 /* Take a slot. If the bucket was full, an entry that it spilled comes back. */
-static inline void empty_slot(const struct bucket_table *t,
-                              const struct bucket_place *at, uint32_t i,
-                              uint64_t used, const struct spill_scan *there) {
+ALWAYS_INLINE void empty_slot(const struct bucket_table *t,
+                              const struct bucket_place *at, uint32_t width,
+                              uint32_t i, uint64_t used,
+                              const struct spilled_entry *back) {
     uint8_t *const line = bucket_line(at);
-    take_code(line, t->width, used, i);
-    if (!there->any.word) return;
-    put_code(line, t->width, used_slots(line, t->width), there->any.code);
-    drop_spilled(t, at, &there->any);
+    if (!back->word) {
+        take_code(line, width, used, i);
+        return;
+    }
+    replace_code(line, width, used, i, back->code);
+    drop_spilled(t, at, back);
+}
+
+/* Of these slots, the one with the longest code. */
+ALWAYS_INLINE uint32_t longest_of(const uint8_t *line, uint32_t width,
+                                  uint64_t hits) {
+    uint32_t longest = 0, slot = 0;
+    for (; hits; hits &= hits - 1) {
+        const uint32_t i = (uint32_t)__builtin_ctzll(hits);
+        const uint32_t code = get_code(line, i, width);
+        if (!longest || is_longer(code, longest)) longest = code, slot = i;
+    }
+    return slot;
+}
+
+/* Do COPIES_MOST entries have this code? */
+ALWAYS_INLINE bool has_most_copies(const uint8_t *line, uint32_t width,
+                                   uint32_t varies, uint64_t hits,
+                                   struct spill_scan *there, uint32_t code) {
+    uint32_t n = (uint32_t)__builtin_popcountll(hits) + there->hits;
+    if (__builtin_expect(n < COPIES_MOST, true)) return false;
+    n = there->hits ? *copies_of(&there->copies, code, varies) : 0;
+    for (; hits; hits &= hits - 1)
+        n += get_code(line, (uint32_t)__builtin_ctzll(hits), width) == code;
+    return n >= COPIES_MOST;
 }
 
 /*
@@ -24,40 +51,38 @@ static inline void empty_slot(const struct bucket_table *t,
  * others, too: every key that stays still has an entry of its own.
  */
 ALWAYS_INLINE enum removal remove_from_table(struct bucket_table *t,
-                                             uint64_t hash,
+                                             uint64_t hash, uint32_t width,
                                              struct bucket_steps steps) {
     const struct bucket_scale scale = scale_of(t, t->stage, hash);
     const struct bucket_place at = place_of(t, scale, hash);
     uint8_t *const line = bucket_line(&at);
-    if (is_saturated(line, t->width)) return KEY_STUCK;
+    if (is_saturated(line, width)) return KEY_STUCK;
     const struct bucket_scan here =
-        scan_bucket(line, t->width, at.want, at.varies, steps.scans);
-    struct spill_scan there = get_classes(line, t->width)
-                                  ? scan_spilled(t, &at)
-                                  : (struct spill_scan){0};
-    uint32_t longest = 0, slot = 0;
-    for (uint64_t hits = here.hits; hits; hits &= hits - 1) {
-        const uint32_t i = (uint32_t)__builtin_ctzll(hits);
-        const uint32_t code = get_code(line, i, t->width);
-        if (!longest || is_longer(code, longest)) longest = code, slot = i;
-    }
+        scan_bucket(line, width, at.want, at.varies, steps.scans);
+    struct spill_scan there;
+    there.entries = there.hits = 0;
+    there.longest.word = there.any.word = NULL;
+    if (get_classes(line, width)) there = scan_spilled(t, &at);
     if (!here.hits && !there.longest.word) return KEY_ABSENT;
+    const uint32_t slot = longest_of(line, width, here.hits);
+    const uint32_t longest = get_code(line, slot, width);
     const bool spilled = there.longest.word &&
                          (!here.hits || is_longer(there.longest.code, longest));
     const uint32_t code = spilled ? there.longest.code : longest;
-    count_slots(line, t->width, at.varies, here.hits, &there.copies);
-    if (*copies_of(&there.copies, code, at.varies) >= COPIES_MOST ||
-        is_short(code, t->width, at.varies) ||
-        (!spilled && permanent_slots(line, t->width) >> slot & 1))
+    if (has_most_copies(line, width, at.varies, here.hits, &there, code) ||
+        is_short(code, width, at.varies) ||
+        (!spilled && permanent_slots(line, width) >> slot & 1))
         return KEY_STUCK;
-    begin_move(t, scale64(hash, scale.groups));
+    begin_move(t, at.group);
     if (spilled)
         drop_spilled(t, &at, &there.longest);
     else
-        empty_slot(t, &at, slot, here.used, &there);
-    if (there.any.word)
-        put_classes(line, t->width, scan_spilled(t, &at).classes);
-    end_move(t, scale64(hash, scale.groups));
+        empty_slot(t, &at, width, slot, here.used, &there.any);
+    if (there.entries == 1)
+        put_classes(line, width, 0);
+    else if (there.entries > 1)
+        put_classes(line, width, scan_spilled(t, &at).classes);
+    end_move(t, at.group);
     return KEY_REMOVED;
 }
 

@@ -390,15 +390,17 @@ ALWAYS_INLINE void put_in_half(uint8_t *line, uint32_t width, uint64_t used,
     put_low(line, first + 1 - high);
 }
 
-/* Another code of the same half takes its place: never the permanent one. */
-static inline void take_from_half(uint8_t *line, uint32_t width, uint64_t used,
-                                  uint32_t i) {
+/* Another code of the same half takes its place: never the permanent one.
+ * Returns the slots that are in use then. */
+ALWAYS_INLINE uint64_t take_from_half(uint8_t *line, uint32_t width,
+                                      uint64_t used, uint32_t i) {
     const uint32_t low = low_slots(line, width);
     const uint32_t from =
         i < low ? low - 1 : (uint32_t)__builtin_ctzll(used >> low) + low;
     if (from != i) put_slot(line, i, width, get_slot(line, from, width));
     put_slot(line, from, width, 0);
     if (i < low) put_low(line, low - 1);
+    return used & ~(UINT64_C(1) << from);
 }
 
 /* Write a line of `n` codes, as many as it has slots or fewer. Nobody else
@@ -474,17 +476,22 @@ ALWAYS_INLINE void put_code(uint8_t *line, uint32_t width, uint64_t used,
     }
 }
 
-/* Take the code in slot i out of a line where these slots are in use. */
-static inline void take_code(uint8_t *line, uint32_t width, uint64_t used,
-                             uint32_t i) {
-    if (has_runs(width)) {
-        _Alignas(8) uint8_t changed[BUCKET_BYTES];
-        memcpy(changed, line, sizeof changed);
-        take_from_run(changed, width, i);
-        put_line(line, changed);
-    } else {
-        take_from_half(line, width, used, i);
-    }
+/* Take the code in slot i out of a line where these slots are in use. Returns
+ * the slots that are in use then. */
+ALWAYS_INLINE uint64_t take_code(uint8_t *line, uint32_t width, uint64_t used,
+                                 uint32_t i) {
+    if (!has_runs(width)) return take_from_half(line, width, used, i);
+    _Alignas(8) uint8_t changed[BUCKET_BYTES];
+    memcpy(changed, line, sizeof changed);
+    take_from_run(changed, width, i);
+    put_line(line, changed);
+    return used >> 1;
+}
+
+/* Put a code in place of the code in slot i. */
+ALWAYS_INLINE void replace_code(uint8_t *line, uint32_t width, uint64_t used,
+                                uint32_t i, uint32_t code) {
+    put_code(line, width, take_code(line, width, used, i), code);
 }
 
 /* ---- Classes of spilled entries ------------------------------------------ */

@@ -40,17 +40,40 @@ static void change_passing(const struct bucket_table *t,
     }
 }
 
+/* Entries of the bucket in the line of a probe: a bit for each. No branch, as
+ * which entries match could not be foreseen. */
+static uint32_t entries_in(const struct bucket_table *t,
+                           const struct bucket_place *at,
+                           const struct probing *p) {
+    const uint32_t tag = tag_of(t->width, at, p->number);
+    uint32_t entries = 0;
+    for (uint32_t i = 0; i < SPILL_ENTRIES; i++) {
+        const uint32_t entry = get_spill_word(word_of(p, i));
+        entries |= (uint32_t)((entry != 0) & (entry >> t->width == tag)) << i;
+    }
+    return entries;
+}
+
+static struct spilled_entry entry_at(const struct bucket_table *t,
+                                     const struct probing *p, uint32_t i) {
+    uint32_t *const word = word_of(p, i);
+    return (struct spilled_entry){
+        .word = word,
+        .probe = p->number,
+        .code = get_spill_word(word) & code_mask(t->width),
+    };
+}
+
 struct spill_scan scan_spilled(const struct bucket_table *t,
                                const struct bucket_place *at) {
     struct spill_scan scan = {0};
     struct probing p = first_probe(t, at);
     do {
-        const uint32_t tag = tag_of(t->width, at, p.number);
-        for (uint32_t i = 0; i < SPILL_ENTRIES; i++) {
-            const uint32_t entry = get_spill_word(word_of(&p, i));
-            const uint32_t code = entry & code_mask(t->width);
-            if (entry == 0 || entry >> t->width != tag) continue;
-            const struct spilled_entry here = {word_of(&p, i), p.number, code};
+        uint32_t left = entries_in(t, at, &p);
+        for (; left; left &= left - 1) {
+            const struct spilled_entry here =
+                entry_at(t, &p, (uint32_t)__builtin_ctz(left));
+            const uint32_t code = here.code;
             scan.entries++;
             scan.classes |= classes_of(code, t->width, at->varies);
             scan.any = here;
@@ -113,24 +136,30 @@ static bool is_among(uint32_t classes, uint32_t code, uint32_t width,
  */
 static uint32_t slot_to_spill(const uint8_t *line, uint32_t code,
                               uint32_t width, uint32_t varies) {
-    const uint32_t classes = get_classes(line, width), slots = slots_of(width);
-    const uint32_t own = class_of(code, width);
-    const uint64_t permanent = permanent_slots(line, width);
+    const uint32_t slots = slots_of(width), own = class_of(code, width);
+    const uint64_t may_go = all_slots(width) & ~permanent_slots(line, width);
+    const uint32_t classes = get_classes(line, width);
     const bool has_one = is_among(class_bit(code, width), code, width, varies);
-    uint32_t count[CLASSES] = {0}, slot[CLASSES], best = own;
+    uint64_t counts = (uint64_t)has_one << 8 * own; /* a byte for each class */
+    uint64_t most = has_one;
+    uint32_t best = own, slot[CLASSES];
     if (is_among(classes, code, width, varies)) return slots;
-    count[own] = has_one;
-    slot[own] = slots;
+    for (uint32_t i = 0; classes && i < slots; i++)
+        if (may_go >> i & 1 &&
+            is_among(classes, get_slot(line, i, width), width, varies))
+            return i;
     for (uint32_t i = 0; i < slots; i++) {
-        const uint32_t other = get_code(line, i, width);
+        const uint32_t other = get_slot(line, i, width);
         const uint32_t number = class_of(other, width);
-        if (permanent >> i & 1) continue;
-        if (is_among(classes, other, width, varies)) return i;
-        if (!is_among(class_bit(other, width), other, width, varies)) continue;
-        if (number != own || !has_one) slot[number] = i;
-        if (++count[number] > count[best]) best = number;
+        const uint64_t one =
+            may_go >> i & (classes_of(other, width, varies) != ALL_CLASSES);
+        counts += one << 8 * number;
+        if (one) slot[number] = i;
+        const uint64_t n = counts >> 8 * number & 0xFF;
+        best = n > most ? number : best;
+        most = n > most ? n : most;
     }
-    return slot[best];
+    return most == 0 || (best == own && has_one) ? slots : slot[best];
 }
 
 bool spill_from(struct bucket_table *t, const struct bucket_place *at,
@@ -146,8 +175,7 @@ bool spill_from(struct bucket_table *t, const struct bucket_place *at,
                     classes_of(leaves, width, at->varies));
     if (slot == slots) return true;
     begin_move(t, at->group);
-    take_code(line, width, all_slots(width), slot);
-    put_code(line, width, used_slots(line, width), code);
+    replace_code(line, width, all_slots(width), slot, code);
     end_move(t, at->group);
     return true;
 }
@@ -164,17 +192,13 @@ uint32_t list_spilled(const struct bucket_table *t,
     struct probing p = first_probe(t, at);
     uint32_t n = 0;
     do {
-        const uint32_t tag = tag_of(t->width, at, p.number);
-        for (uint32_t i = 0; i < SPILL_ENTRIES; i++) {
-            const uint32_t entry = get_spill_word(word_of(&p, i));
-            const uint32_t code = entry & code_mask(t->width);
-            if (entry == 0 || entry >> t->width != tag) continue;
-            if (n < most) codes[n] = code;
+        uint32_t left = entries_in(t, at, &p);
+        for (; left; left &= left - 1) {
+            const struct spilled_entry here =
+                entry_at(t, &p, (uint32_t)__builtin_ctz(left));
+            if (n < most) codes[n] = here.code;
             n++;
-            if (then == SPILLED_GO)
-                drop_spilled(
-                    t, at,
-                    &(struct spilled_entry){word_of(&p, i), p.number, code});
+            if (then == SPILLED_GO) drop_spilled(t, at, &here);
         }
     } while (goes_on(&p) && next_probe(&p));
     return n;

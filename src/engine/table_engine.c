@@ -697,7 +697,7 @@ enum { DISTANCE = PREFETCH_DISTANCE / 2 };
  * drops it. */
 ALWAYS_INLINE void prefetch_bucket(const struct bucket_table *t,
                                    uint64_t hash) {
-    prefetch_l2(line_of_hash(t, hash, scale_of(t, t->stage, hash)));
+    prefetch_l1(line_of_hash(t, hash, scale_of(t, t->stage, hash)));
 }
 
 /* Keys that may be added to a table as it is, up to n. */
