@@ -32,13 +32,14 @@ enum {
 enum form {
     HASHES,  /* 64-bit keys that are hashed already              */
     NUMBERS, /* 64-bit keys, to be hashed as 8 bytes             */
-    URLS     /* 20 to 64 bytes, to be fetched from memory and hashed */
+    URLS,    /* 20 to 64 bytes, to be fetched from memory and hashed */
+    IDS      /* the same, of 32 bytes each; none is a member */
 };
 
 /* Keys to work on, in the forms that a task may want, and room for answers. */
 struct segment {
     size_t n;
-    const calyx_key *urls;
+    const calyx_key *urls; /* or ids */
     uint64_t numbers[SEGMENT], hashes[SEGMENT];
     bool answers[SEGMENT];
 };
@@ -55,6 +56,7 @@ uint64_t mixed(uint64_t i);
 enum { POOL = 1 << 20 };
 const calyx_key *url_pool(int present);
 const calyx_key *url_members(void);
+const calyx_key *id_pool(void);
 
 /* ---- Tasks --------------------------------------------------------------- */
 
@@ -73,6 +75,7 @@ struct task {
     bool single;
     int present; /* per cent of the keys asked for that are members */
     int threads;
+    int batch; /* keys in a call, if not single; 0: the whole segment */
 };
 
 /* ---- Contestants --------------------------------------------------------- */
@@ -98,6 +101,7 @@ struct contestant {
     bool exact;                /* and makes no mistakes                    */
     bool shared;               /* threads may add to it at once            */
     bool quick;                /* used through <calyx/inline.h>            */
+    bool by_hand;              /* or as if it was part of the caller       */
     const char *kind, *kernel; /* of a filter of ours                      */
     double growth;
     uint64_t first;  /* keys that one that grows begins with; 0: n / 1023 */
@@ -113,15 +117,22 @@ struct contestant {
 /* Each adds its contestants to a list, and returns their number. */
 int calyx_contestants(struct contestant *to, const char *kinds);
 int floor_contestants(struct contestant *to);
-int inlined_contestants(struct contestant *to);
 int libbloom_contestants(struct contestant *to);
 int fuse_contestants(struct contestant *to);
+int cuckoo_contestants(struct contestant *to);
+int boost_contestants(struct contestant *to);
 int exact_contestants(struct contestant *to);
 int unordered_set_contestants(struct contestant *to);
 
-/* The single calls of <calyx/inline.h>, on machines with AVX2. */
-size_t quick_has(calyx_filter *f, struct segment *s);
-void quick_add(calyx_filter *f, const struct segment *s);
+/* The single calls of <calyx/inline.h>, and the same by hand for keys of at
+ * most eight probes, on machines with AVX2; of hashes or numbers. */
+size_t quick_has(calyx_filter *f, enum form form, struct segment *s);
+void quick_add(calyx_filter *f, enum form form, const struct segment *s);
+size_t hand_has(calyx_filter *f, enum form form, struct segment *s);
+void hand_add(calyx_filter *f, enum form form, const struct segment *s);
+
+/* The best level that a kind has here. */
+const char *best_level(const char *kind);
 
 /* Is this name in a list such as "line,split"? */
 bool is_listed(const char *list, const char *name);

@@ -36,7 +36,11 @@ static bool make(struct contestant *c, uint64_t n, double fpr) {
         want.fpr = want.growth = 0;
     }
     calyx_filter *f;
+    calyx_info info;
     calyx_error why;
+    if (c->by_hand &&
+        (calyx_plan(&want, &info, NULL) != CALYX_OK || info.probes > 8))
+        return false;
     if (calyx_new(&want, &f, &why) != CALYX_OK) {
         fprintf(stderr, "calyx-bench: %s: %s\n", c->name, why.text);
         return false;
@@ -55,12 +59,12 @@ static void end(struct contestant *c) {
 
 /* Segments carry xxh3 hashes, which is not what every kind hashes by. */
 static bool can(const struct contestant *c, const struct task *task) {
-    if (c->quick)
-        return task->single && task->form == NUMBERS &&
+    if (c->quick || c->by_hand)
+        return task->single &&
+               (task->form == NUMBERS || task->form == HASHES) &&
                (task->verb == HAS || task->verb == ADD);
     if (task->verb == REMOVE) return calyx_kind_can(c->kind) & CALYX_CAN_REMOVE;
-    return task->form != HASHES ||
-           (!task->single && strcmp(c->kind, "split") != 0);
+    return task->form != HASHES || strcmp(c->kind, "split") != 0;
 }
 
 static size_t has_each(const calyx_filter *f, const struct task *task,
@@ -69,6 +73,9 @@ static size_t has_each(const calyx_filter *f, const struct task *task,
     if (task->form == NUMBERS)
         for (size_t i = 0; i < s->n; i++)
             found += s->answers[i] = calyx_has_u64(f, s->numbers[i]);
+    else if (task->form == HASHES)
+        for (size_t i = 0; i < s->n; i++)
+            found += s->answers[i] = calyx_has_hash(f, s->hashes[i]);
     else
         for (size_t i = 0; i < s->n; i++)
             found += s->answers[i] =
@@ -76,14 +83,29 @@ static size_t has_each(const calyx_filter *f, const struct task *task,
     return found;
 }
 
+static size_t call_size(const struct task *task, const struct segment *s,
+                        size_t from) {
+    const size_t left = s->n - from, most = (size_t)task->batch;
+    return most && most < left ? most : left;
+}
+
 static size_t has_many(const calyx_filter *f, const struct task *task,
                        struct segment *s) {
-    switch (task->form) {
-        case HASHES: return calyx_has_hashes(f, s->hashes, s->n, s->answers);
-        case NUMBERS:
-            return calyx_has_many_u64(f, s->numbers, s->n, s->answers);
-        default: return calyx_has_many(f, s->urls, s->n, s->answers);
+    size_t found = 0;
+    for (size_t i = 0, n; i < s->n; i += n) {
+        bool *const answers = s->answers + i;
+        n = call_size(task, s, i);
+        switch (task->form) {
+            case HASHES:
+                found += calyx_has_hashes(f, s->hashes + i, n, answers);
+                break;
+            case NUMBERS:
+                found += calyx_has_many_u64(f, s->numbers + i, n, answers);
+                break;
+            default: found += calyx_has_many(f, s->urls + i, n, answers);
+        }
     }
+    return found;
 }
 
 static void add_each(calyx_filter *f, const struct task *task,
@@ -92,6 +114,9 @@ static void add_each(calyx_filter *f, const struct task *task,
     if (task->form == NUMBERS)
         for (size_t i = 0; i < s->n; i++)
             calyx_add_u64(f, s->numbers[i], fresh ? fresh + i : NULL);
+    else if (task->form == HASHES)
+        for (size_t i = 0; i < s->n; i++)
+            calyx_add_hash(f, s->hashes[i], fresh ? fresh + i : NULL);
     else
         for (size_t i = 0; i < s->n; i++)
             calyx_add(f, s->urls[i].data, s->urls[i].size,
@@ -100,13 +125,18 @@ static void add_each(calyx_filter *f, const struct task *task,
 
 static void add_many(calyx_filter *f, const struct task *task,
                      struct segment *s) {
-    bool *const fresh = task->verb == ADD_FRESH ? s->answers : NULL;
-    switch (task->form) {
-        case HASHES: calyx_add_hashes(f, s->hashes, s->n, fresh, NULL); return;
-        case NUMBERS:
-            calyx_add_many_u64(f, s->numbers, s->n, fresh, NULL);
-            return;
-        default: calyx_add_many(f, s->urls, s->n, fresh, NULL); return;
+    for (size_t i = 0, n; i < s->n; i += n) {
+        bool *const fresh = task->verb == ADD_FRESH ? s->answers + i : NULL;
+        n = call_size(task, s, i);
+        switch (task->form) {
+            case HASHES:
+                calyx_add_hashes(f, s->hashes + i, n, fresh, NULL);
+                break;
+            case NUMBERS:
+                calyx_add_many_u64(f, s->numbers + i, n, fresh, NULL);
+                break;
+            default: calyx_add_many(f, s->urls + i, n, fresh, NULL);
+        }
     }
 }
 
@@ -128,9 +158,11 @@ static size_t remove_many(calyx_filter *f, struct segment *s) {
 static size_t run(struct contestant *c, const struct task *task,
                   struct segment *s) {
     calyx_filter *f = c->self;
-    if (c->quick && task->single) {
-        if (task->verb == HAS) return quick_has(f, s);
-        quick_add(f, s);
+    if ((c->quick || c->by_hand) && task->single) {
+        if (task->verb == HAS)
+            return c->quick ? quick_has(f, task->form, s)
+                            : hand_has(f, task->form, s);
+        c->quick ? quick_add(f, task->form, s) : hand_add(f, task->form, s);
         return 0;
     }
     if (task->verb == HAS)
@@ -196,8 +228,7 @@ static void built_clear(struct contestant *c) {
 
 /* With two threads, only building is of interest. */
 static bool built_can(const struct contestant *c, const struct task *task) {
-    return task->verb == HAS && !c->shared &&
-           (task->form != HASHES || !task->single);
+    return task->verb == HAS && !c->shared;
 }
 
 static void built_add(struct built *b, const struct task *task,
@@ -253,6 +284,12 @@ static bool has_kernel(const char *kind, const char *kernel) {
            strcmp(info.kernel, kernel) == 0;
 }
 
+const char *best_level(const char *kind) {
+    const char *const *level = calyx_kernels();
+    while (!has_kernel(kind, *level)) level++;
+    return *level;
+}
+
 static void enter(struct contestant *c, const char *kind, const char *kernel,
                   const char *more) {
     const bool is_static = calyx_kind_can(kind) & CALYX_CAN_STATIC;
@@ -271,25 +308,29 @@ int calyx_contestants(struct contestant *to, const char *kinds) {
         for (const char *const *level = kernels; *level; level++)
             if (has_kernel(*kind, *level))
                 enter(to + count++, *kind, *level, "");
+        const char *const best = best_level(*kind);
         if (calyx_kind_can(*kind) & CALYX_CAN_GROW_IN_PLACE) {
-            enter(to + count, *kind, *kernels, " grown");
+            enter(to + count, *kind, best, " grown");
             to[count].growth = 2;
             to[count++].first = 1000;
         }
         if (!(calyx_kind_can(*kind) & CALYX_CAN_STATIC)) continue;
-        enter(to + count, *kind, *kernels, " by 2 threads");
+        enter(to + count, *kind, best, " by 2 threads");
         to[count++].shared = true;
     }
     if (kinds && !is_listed(kinds, "line")) return count;
-    if (strcmp(*kernels, "scalar") != 0) {
-        enter(to + count, "line", *kernels, " quick");
+    const char *const best = best_level("line");
+    if (strcmp(best, "avx2") == 0) {
+        enter(to + count, "line", best, " quick");
         to[count++].quick = true;
+        enter(to + count, "line", best, " by hand");
+        to[count++].by_hand = true;
     }
-    enter(to + count, "line", *kernels, " shared");
+    enter(to + count, "line", best, " shared");
     to[count++].shared = true;
-    enter(to + count, "line", *kernels, " grown");
+    enter(to + count, "line", best, " grown");
     to[count++].growth = 2;
-    enter(to + count, "line", *kernels, " as large as grown");
+    enter(to + count, "line", best, " as large as grown");
     to[count].growth = 2;
     to[count++].like_grown = true;
     return count;

@@ -24,7 +24,7 @@
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
-enum { LINE = 64, RING = 256 };
+enum { LINE = 64, RING = 512 };
 
 struct floor {
     uint64_t lines;
@@ -60,7 +60,8 @@ static uint64_t bytes(const struct contestant *c) {
 
 static bool can(const struct contestant *c, const struct task *task) {
     (void)c;
-    return !task->single && task->form != URLS &&
+    return !task->single && !task->batch &&
+           (task->form == HASHES || task->form == NUMBERS) &&
            (task->verb == HAS || task->verb == ADD);
 }
 
@@ -84,7 +85,7 @@ ALWAYS_INLINE size_t touch(uint64_t *line, uint64_t hash, bool writes) {
 /* What is done for one key, with others called on the way. */
 ALWAYS_INLINE size_t step_hash(struct floor f, const uint64_t *hashes, size_t i,
                                bool writes, size_t far, size_t near) {
-    __builtin_prefetch(line_at(f, hashes[i + far]), 0, 2);
+    if (far) __builtin_prefetch(line_at(f, hashes[i + far]), 0, 2);
     if (near) __builtin_prefetch(line_at(f, hashes[i + near]), 0, 3);
     return touch(line_at(f, hashes[i]), hashes[i], writes);
 }
@@ -158,15 +159,20 @@ ALWAYS_INLINE size_t touch_numbers(struct floor f, const uint64_t *numbers,
                    : touch_numbers(f, s->numbers, s->n, true, far, near);      \
     }
 
+LOOPS(0, 0)
 LOOPS(32, 0)
 LOOPS(128, 0)
+LOOPS(256, 0)
 LOOPS(32, 12)
 LOOPS(64, 12)
 LOOPS(128, 12)
+LOOPS(128, 8)
+LOOPS(256, 8)
 
 typedef size_t loop(struct floor, const struct task *, const struct segment *);
-static loop *const loops[] = {loop_32_0, loop_128_0, loop_32_12, loop_64_12,
-                              loop_128_12};
+static loop *const loops[] = {loop_0_0,    loop_32_0,  loop_128_0,
+                              loop_256_0,  loop_32_12, loop_64_12,
+                              loop_128_12, loop_128_8, loop_256_8};
 enum { LOOPS_COUNT = sizeof loops / sizeof loops[0] };
 
 /* The loops take turns by segment, on the same memory: the fastest segment of a
@@ -196,7 +202,8 @@ static uint64_t hash_bytes(const struct contestant *c) {
 
 static bool hash_can(const struct contestant *c, const struct task *task) {
     (void)c;
-    return task->form != HASHES && !task->single && task->verb == HAS;
+    return task->form != HASHES && !task->single && !task->batch &&
+           task->verb == HAS;
 }
 
 static size_t hash_run(struct contestant *c, const struct task *task,

@@ -286,7 +286,8 @@ static void end(struct contestant *c) {
 
 static bool can(const struct contestant *c, const struct task *task) {
     (void)c;
-    return task->form != URLS && task->verb == HAS;
+    return (task->form == HASHES || task->form == NUMBERS) && !task->batch &&
+           task->verb == HAS;
 }
 
 static uint64_t hash_of(uint64_t number) {

@@ -74,6 +74,24 @@ const calyx_key *url_pool(int present) {
     return pools[present / 50];
 }
 
+const calyx_key *id_pool(void) {
+    enum { SIZE = 32 };
+    static calyx_key *ids;
+    if (ids) return ids;
+    char *at = malloc((size_t)POOL * SIZE + 1);
+    ids = malloc(POOL * sizeof *ids);
+    if (!at || !ids) {
+        fputs("calyx-bench: no memory for ids\n", stderr);
+        exit(1);
+    }
+    for (uint64_t i = 0; i < POOL; i++, at += SIZE) {
+        snprintf(at, SIZE + 1, "%016llx%016llx", (unsigned long long)mixed(i),
+                 (unsigned long long)mixed(i + POOL));
+        ids[i] = (calyx_key){at, SIZE};
+    }
+    return ids;
+}
+
 const calyx_key *url_members(void) {
     if (!text) fill_pool();
     return members;

@@ -24,7 +24,8 @@ static void end(struct contestant *c) {
 /* It knows no batches; what it does a key at a time is what its user gets. */
 static bool can(const struct contestant *c, const struct task *task) {
     (void)c;
-    return task->form != HASHES && (task->verb == HAS || task->verb == ADD);
+    return task->form != HASHES && !task->batch &&
+           (task->verb == HAS || task->verb == ADD);
 }
 
 static size_t run(struct contestant *c, const struct task *task,

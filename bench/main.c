@@ -13,17 +13,20 @@ static const char usage[] =
     "  -n, --sizes N,N,...      numbers of keys; default 1e6,1e7,1e8\n"
     "  --rates R,R,...          false-positive rates; default 0.01,0.001\n"
     "  --kinds line,split,...   of our filters; default all\n"
-    "  --keys hashes,numbers,urls   what keys are; default all three\n"
+    "  --keys hashes,numbers,urls,ids   what keys are; default all\n"
     "  --repeats N              rounds; default 5 (quick: 9)\n"
     "  --threads N              also measure with N; default 2\n"
     "  --json FILE              write all figures there, too\n"
     "  --growth                 only has and add from 1e3 to 1e9 keys\n"
+    "  --tables                 only what removes keys, at five rates\n"
     "  --files                  only saving and loading 1 GiB\n"
     "  --quick                  only the goals, at 1e7 keys and 0.01, "
     "with\n"
     "                           a last line floor_ratio=... add_ratio=... ...\n"
-    "Without --growth, --files, --quick or sizes: all of it. Times are ns a "
-    "key: the\n"
+    "Without --growth, --tables, --files, --quick or sizes: all of it, growth "
+    "to "
+    "1e8.\n"
+    "Times are ns a key: the\n"
     "median over the rounds of the fastest segment, and the distance of the\n"
     "quartiles. bench/README.md has more.\n";
 
@@ -33,7 +36,7 @@ struct choice {
     const char *kinds, *keys, *json;
     double sizes[MOST_SIZES], rates[MOST_SIZES];
     int size_count, rate_count, rounds, threads;
-    bool quick, files, growth;
+    bool quick, files, growth, tables, rates_given;
     struct report report;
 };
 
@@ -44,32 +47,36 @@ static void stop(const char *what, const char *given) {
 
 /* ---- Tasks --------------------------------------------------------------- */
 
+enum { NAME_SIZE = 48 };
+
 /* In the order of their doing: build, ask, remove, add. */
 struct tasks {
     struct task all[MOST_TASKS];
-    char names[MOST_TASKS][48];
+    char names[MOST_TASKS][NAME_SIZE];
     int count;
 };
+
+static void add_words(char *name, const char *words, int number) {
+    const size_t used = strlen(name);
+    snprintf(name + used, NAME_SIZE - used, words, number);
+}
 
 static void list(struct tasks *to, const struct choice *wanted,
                  struct task task) {
     static const char *const verbs[] = {"build of", "add", "add", "has",
                                         "remove"};
-    static const char *const forms[] = {"hashes", "numbers", "URLs"};
-    static const char *const options[] = {"hashes", "numbers", "urls"};
+    static const char *const forms[] = {"hashes", "numbers", "URLs", "ids"};
+    static const char *const options[] = {"hashes", "numbers", "urls", "ids"};
     if (wanted->keys && task.verb != BUILD &&
         !is_listed(wanted->keys, options[task.form]))
         return;
     if (to->count == MOST_TASKS) stop("too many tasks", "MOST_TASKS");
     char *const name = to->names[to->count];
-    const int used =
-        snprintf(name, sizeof to->names[0], "%s %s, %s", verbs[task.verb],
-                 forms[task.form], task.single ? "single" : "batched");
-    if (task.verb == HAS)
-        snprintf(name + used, sizeof to->names[0] - (size_t)used, ", %d %%",
-                 task.present);
-    if (task.verb == ADD_FRESH)
-        snprintf(name + used, sizeof to->names[0] - (size_t)used, ", fresh");
+    snprintf(name, sizeof to->names[0], "%s %s, %s", verbs[task.verb],
+             forms[task.form], task.single ? "single" : "batched");
+    if (task.batch) add_words(name, " by %d", task.batch);
+    if (task.verb == HAS) add_words(name, ", %d %%", task.present);
+    if (task.verb == ADD_FRESH) add_words(name, ", fresh", 0);
     task.name = name;
     to->all[to->count++] = task;
 }
@@ -77,16 +84,26 @@ static void list(struct tasks *to, const struct choice *wanted,
 static void list_lookups(struct tasks *to, const struct choice *wanted,
                          enum form form, bool single, int threads) {
     if (threads > 1)
-        list(to, wanted, (struct task){"", HAS, form, single, 50, threads});
+        list(to, wanted, (struct task){"", HAS, form, single, 50, threads, 0});
     for (int present = 0; threads == 1 && present <= 100; present += 50)
-        list(to, wanted, (struct task){"", HAS, form, single, present, 1});
+        list(to, wanted, (struct task){"", HAS, form, single, present, 1, 0});
+}
+
+/* One key, or few, a call: what most programs do. */
+static void list_small_calls(struct tasks *to, const struct choice *wanted,
+                             enum verb verb) {
+    const int present = verb == HAS ? 50 : 0;
+    list(to, wanted, (struct task){"", verb, HASHES, true, present, 1, 0});
+    for (int batch = 1; batch <= 32; batch = batch == 1 ? 8 : 4 * batch)
+        list(to, wanted,
+             (struct task){"", verb, HASHES, false, present, 1, batch});
 }
 
 static void list_tasks(struct tasks *to, const struct choice *wanted) {
     const bool all = !wanted->quick;
     const int most = wanted->threads;
     to->count = 0;
-    list(to, wanted, (struct task){"", BUILD, NUMBERS, false, 0, 1});
+    list(to, wanted, (struct task){"", BUILD, NUMBERS, false, 0, 1, 0});
     for (int threads = 1; threads <= most; threads += most - 1) {
         const bool more = all || threads == 1;
         if (more) list_lookups(to, wanted, HASHES, false, threads);
@@ -96,17 +113,21 @@ static void list_tasks(struct tasks *to, const struct choice *wanted) {
         if (all) list_lookups(to, wanted, URLS, true, threads);
         if (most == 1) break;
     }
-    list(to, wanted, (struct task){"", REMOVE, NUMBERS, true, 100, 1});
-    list(to, wanted, (struct task){"", REMOVE, NUMBERS, false, 100, 1});
-    list(to, wanted, (struct task){"", ADD, HASHES, false, 0, 1});
-    list(to, wanted, (struct task){"", ADD, NUMBERS, false, 0, 1});
-    list(to, wanted, (struct task){"", ADD_FRESH, NUMBERS, false, 0, 1});
-    list(to, wanted, (struct task){"", ADD, NUMBERS, true, 0, 1});
+    list_small_calls(to, wanted, HAS);
+    list(to, wanted, (struct task){"", HAS, IDS, false, 0, 1, 0});
+    list(to, wanted, (struct task){"", HAS, IDS, true, 0, 1, 0});
+    list(to, wanted, (struct task){"", REMOVE, NUMBERS, true, 100, 1, 0});
+    list(to, wanted, (struct task){"", REMOVE, NUMBERS, false, 100, 1, 0});
+    list(to, wanted, (struct task){"", ADD, HASHES, false, 0, 1, 0});
+    list_small_calls(to, wanted, ADD);
+    list(to, wanted, (struct task){"", ADD, NUMBERS, false, 0, 1, 0});
+    list(to, wanted, (struct task){"", ADD_FRESH, NUMBERS, false, 0, 1, 0});
+    list(to, wanted, (struct task){"", ADD, NUMBERS, true, 0, 1, 0});
     if (most > 1)
-        list(to, wanted, (struct task){"", ADD, NUMBERS, false, 0, most});
+        list(to, wanted, (struct task){"", ADD, NUMBERS, false, 0, most, 0});
     if (!all) return;
-    list(to, wanted, (struct task){"", ADD, URLS, false, 0, 1});
-    list(to, wanted, (struct task){"", ADD, URLS, true, 0, 1});
+    list(to, wanted, (struct task){"", ADD, URLS, false, 0, 1, 0});
+    list(to, wanted, (struct task){"", ADD, URLS, true, 0, 1, 0});
 }
 
 /* ---- Contestants --------------------------------------------------------- */
@@ -132,13 +153,14 @@ static void end_all(struct contestant *who, int count) {
     for (int i = 0; i < count; i++) who[i].trade->end(&who[i]);
 }
 
-/* Exact sets want up to 64 bytes a key while they are built. Their rate is
- * always zero, so the first of several rates is enough for them. */
+/* Exact sets want up to 64 bytes a key while they are built, beside all others.
+ * Their rate is always zero, so the first of several rates is enough for them.
+ */
 static int list_exact(struct contestant *to, uint64_t n, bool first) {
     const double memory =
         (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
     if (!first) return 0;
-    if (128. * (double)n > memory) {
+    if (256. * (double)n > memory) {
         printf("left out, for want of memory: exact sets\n");
         return 0;
     }
@@ -149,28 +171,48 @@ static int list_exact(struct contestant *to, uint64_t n, bool first) {
     return count;
 }
 
+static int list_peers(struct contestant *to) {
+    int count = libbloom_contestants(to);
+    count += cuckoo_contestants(to + count);
+#if CALYX_BENCH_BOOST
+    count += boost_contestants(to + count);
+#endif
+    return count;
+}
+
+/* Our kinds at the best level that each has, and line at every level. */
+static int ours_in_short(struct contestant *to, const char *kinds) {
+    struct contestant ours[MOST_CONTESTANTS];
+    const int all = calyx_contestants(ours, kinds);
+    int count = 0;
+    for (int i = 0; i < all; i++) {
+        const char *const kind = ours[i].kind;
+        if (strcmp(kind, "line") == 0 ||
+            strcmp(ours[i].kernel, best_level(kind)) == 0)
+            to[count++] = ours[i];
+    }
+    return count;
+}
+
 static int list_everyone(struct contestant *to, const struct choice *wanted,
                          uint64_t n, bool first) {
     int count = floor_contestants(to);
-    count += inlined_contestants(to + count);
-    count += calyx_contestants(to + count, wanted->kinds);
-    count += libbloom_contestants(to + count);
+    count += ours_in_short(to + count, wanted->kinds);
+    count += list_peers(to + count);
     count += fuse_contestants(to + count);
     return count + list_exact(to + count, n, first);
 }
 
-/* Line and counting at the best level, line at AVX2, libbloom. */
+/* Line and bucket at the best level, line at AVX2, peers. */
 static int list_few(struct contestant *to) {
     struct contestant ours[MOST_CONTESTANTS];
-    const char *const best = *calyx_kernels();
     int count = floor_contestants(to);
-    count += inlined_contestants(to + count);
-    const int all = calyx_contestants(ours, "line,counting");
+    const int all = calyx_contestants(ours, "line,bucket");
     for (int i = 0; i < all; i++)
-        if (strcmp(ours[i].kernel, best) == 0 ||
+        if (strcmp(ours[i].kernel, best_level(ours[i].kind)) == 0 ||
             strcmp(ours[i].name, "line/avx2") == 0)
             to[count++] = ours[i];
-    return count + libbloom_contestants(to + count);
+    return count + list_peers(to + count);
 }
 
 /* Those whose cost is shown as the keys grow; the slow ones not to the end. */
@@ -180,14 +222,30 @@ static int list_growing(struct contestant *to, uint64_t n) {
     const int all = calyx_contestants(ours, "line,flat");
     for (int i = 0; i < all; i++) {
         const bool is_line = strcmp(ours[i].kind, "line") == 0;
-        const char *const level = is_line ? *calyx_kernels() : "scalar";
+        const char *const level = is_line ? best_level("line") : "scalar";
         if (strcmp(ours[i].kernel, level) == 0 && !ours[i].shared &&
-            ours[i].growth == 0 && (is_line || n <= 100000000))
+            ours[i].growth == 0 && !ours[i].by_hand &&
+            (is_line || n <= 100000000))
             to[count++] = ours[i];
     }
     if (n > 100000000) return count;
-    count += libbloom_contestants(to + count);
+    count += list_peers(to + count);
     return count + list_exact(to + count, n, true);
+}
+
+/* What removes keys, beside line. */
+static int list_tables(struct contestant *to) {
+    struct contestant ours[MOST_CONTESTANTS];
+    const int all = ours_in_short(ours, NULL);
+    int count = floor_contestants(to);
+    for (int i = 0; i < all; i++) {
+        const bool removes = calyx_kind_can(ours[i].kind) & CALYX_CAN_REMOVE;
+        char line[40];
+        snprintf(line, sizeof line, "line/%s", best_level("line"));
+        if ((removes && ours[i].growth == 0) || strcmp(ours[i].name, line) == 0)
+            to[count++] = ours[i];
+    }
+    return count + cuckoo_contestants(to + count);
 }
 
 /* ---- Runs ---------------------------------------------------------------- */
@@ -258,8 +316,9 @@ static void run_size(struct choice *wanted, uint64_t n, double fpr,
 static void run_growth(struct choice *wanted) {
     const bool given = wanted->size_count > 0;
     char line[40];
-    snprintf(line, sizeof line, "line/%s", *calyx_kernels());
-    for (int i = 0; i < (given ? wanted->size_count : 7); i++) {
+    snprintf(line, sizeof line, "line/%s", best_level("line"));
+    const int sizes = given ? wanted->size_count : wanted->growth ? 7 : 6;
+    for (int i = 0; i < sizes; i++) {
         const uint64_t n =
             (uint64_t)(given ? wanted->sizes[i] : pow(10, 3 + i));
         const double fpr = wanted->rates[0];
@@ -270,18 +329,47 @@ static void run_growth(struct choice *wanted) {
         count = make_all(who, count, n, fpr);
         tasks.count = 0;
         const struct choice any = {0};
-        list(&tasks, &any, (struct task){"", BUILD, NUMBERS, false, 0, 1});
-        list(&tasks, &any, (struct task){"", HAS, HASHES, false, 50, 1});
-        list(&tasks, &any, (struct task){"", HAS, NUMBERS, false, 50, 1});
-        list(&tasks, &any, (struct task){"", HAS, NUMBERS, true, 50, 1});
-        list(&tasks, &any, (struct task){"", ADD, HASHES, false, 0, 1});
+        list(&tasks, &any, (struct task){"", BUILD, NUMBERS, false, 0, 1, 0});
+        list(&tasks, &any, (struct task){"", HAS, HASHES, false, 50, 1, 0});
+        list(&tasks, &any, (struct task){"", HAS, NUMBERS, false, 50, 1, 0});
+        list(&tasks, &any, (struct task){"", HAS, NUMBERS, true, 50, 1, 0});
+        list(&tasks, &any, (struct task){"", HAS, HASHES, true, 50, 1, 0});
+        list(&tasks, &any, (struct task){"", ADD, HASHES, false, 0, 1, 0});
+        list(&tasks, &any, (struct task){"", ADD, HASHES, true, 0, 1, 0});
         run_tasks(wanted, "growth", who, count, fpr);
         note_growth(who, count, line, tasks.all, tasks.count, results);
         end_all(who, count);
     }
 }
 
+static void run_tables(struct choice *wanted) {
+    static const double rates[] = {0.05, 0.02, 0.01, 0.004, 0.001};
+    const uint64_t n =
+        wanted->size_count ? (uint64_t)wanted->sizes[0] : 10000000;
+    for (size_t i = 0; i < sizeof rates / sizeof rates[0]; i++) {
+        struct contestant who[MOST_CONTESTANTS];
+        printf("\n==== tables: %llu keys, rate %g ====\n",
+               (unsigned long long)n, rates[i]);
+        const int count = make_all(who, list_tables(who), n, rates[i]);
+        const struct choice any = {0};
+        tasks.count = 0;
+        list(&tasks, &any, (struct task){"", BUILD, NUMBERS, false, 0, 1, 0});
+        for (int single = 0; single <= 1; single++) {
+            list(&tasks, &any,
+                 (struct task){"", HAS, HASHES, single, 50, 1, 0});
+            list(&tasks, &any,
+                 (struct task){"", REMOVE, NUMBERS, single, 100, 1, 0});
+        }
+        for (int single = 0; single <= 1; single++)
+            list(&tasks, &any, (struct task){"", ADD, HASHES, single, 0, 1, 0});
+        run_tasks(wanted, "tables", who, count, rates[i]);
+        end_all(who, count);
+    }
+}
+
+/* The rarer rate at one size only, unless rates or sizes are given. */
 static void run_sizes(struct choice *wanted) {
+    const bool short_run = !wanted->size_count && !wanted->rates_given;
     if (!wanted->size_count) {
         wanted->size_count = wanted->quick ? 1 : 3;
         wanted->sizes[0] = wanted->quick ? 1e7 : 1e6;
@@ -289,7 +377,7 @@ static void run_sizes(struct choice *wanted) {
         wanted->sizes[2] = 1e8;
     }
     for (int i = 0; i < wanted->size_count; i++)
-        for (int j = 0; j < wanted->rate_count; j++)
+        for (int j = 0; j < (short_run && i != 1 ? 1 : wanted->rate_count); j++)
             run_size(wanted, (uint64_t)wanted->sizes[i], wanted->rates[j],
                      j == 0);
 }
@@ -348,9 +436,11 @@ static void read_options(int argc, char **argv, struct choice *to) {
         {"rates", 1, NULL, 'f'},   {"keys", 1, NULL, 'K'},
         {"repeats", 1, NULL, 'r'}, {"threads", 1, NULL, 't'},
         {"json", 1, NULL, 'j'},    {"growth", 0, NULL, 'g'},
-        {"files", 0, NULL, 'F'},   {"quick", 0, NULL, 'q'},
-        {"help", 0, NULL, 'h'},    {NULL, 0, NULL, 0}};
-    static const char *const forms[] = {"hashes", "numbers", "urls", NULL};
+        {"tables", 0, NULL, 'T'},  {"files", 0, NULL, 'F'},
+        {"quick", 0, NULL, 'q'},   {"help", 0, NULL, 'h'},
+        {NULL, 0, NULL, 0}};
+    static const char *const forms[] = {"hashes", "numbers", "urls", "ids",
+                                        NULL};
     int option;
     while ((option = getopt_long(argc, argv, "n:h", options, NULL)) != -1) {
         switch (option) {
@@ -361,11 +451,13 @@ static void read_options(int argc, char **argv, struct choice *to) {
                 break;
             case 'f':
                 to->rate_count = read_list(optarg, 1e-6, 0.5, to->rates);
+                to->rates_given = true;
                 break;
             case 'r': to->rounds = read_count(optarg, MOST_ROUNDS); break;
             case 't': to->threads = read_count(optarg, 16); break;
             case 'j': to->json = optarg; break;
             case 'g': to->growth = true; break;
+            case 'T': to->tables = true; break;
             case 'F': to->files = true; break;
             case 'q': to->quick = true; break;
             case 'h': fputs(usage, stdout); exit(0);
@@ -384,12 +476,14 @@ static void read_options(int argc, char **argv, struct choice *to) {
 int main(int argc, char **argv) {
     struct choice wanted = {.threads = 2};
     read_options(argc, argv, &wanted);
-    const bool only = wanted.growth || wanted.files || wanted.quick;
+    const bool only =
+        wanted.growth || wanted.tables || wanted.files || wanted.quick;
     const bool all = !only && !wanted.size_count;
     open_report(&wanted.report, wanted.json);
     print_machine(stdout, false);
     if (wanted.growth || all) run_growth(&wanted);
     if (wanted.quick || !only) run_sizes(&wanted);
+    if (wanted.tables || all) run_tables(&wanted);
     if (wanted.files || all) compare_files();
     report_growth();
     report_targets(&wanted.report);

@@ -88,6 +88,10 @@ static void take_lookups(struct segment *s, const struct task *task, uint64_t n,
                   size);
         return;
     }
+    if (task->form == IDS) {
+        take_urls(s, id_pool(), turn % (POOL / SEGMENT) * SEGMENT, SEGMENT);
+        return;
+    }
     s->n = SEGMENT;
     for (size_t i = 0; i < s->n; i++) {
         const uint64_t dice = mixed(turn * SEGMENT + i + (UINT64_C(1) << 61));
@@ -100,10 +104,10 @@ static void take_lookups(struct segment *s, const struct task *task, uint64_t n,
 
 /* ---- Filling ------------------------------------------------------------- */
 
-static const struct task add_numbers = {"", ADD, NUMBERS, false, 0, 1};
-static const struct task add_urls = {"", ADD, URLS, false, 0, 1};
-static const struct task ask_one = {"", HAS, NUMBERS, true, 0, 1};
-static const struct task ask_urls = {"", HAS, URLS, true, 0, 1};
+static const struct task add_numbers = {"", ADD, NUMBERS, false, 0, 1, 0};
+static const struct task add_urls = {"", ADD, URLS, false, 0, 1, 0};
+static const struct task ask_one = {"", HAS, NUMBERS, true, 0, 1, 0};
+static const struct task ask_urls = {"", HAS, URLS, true, 0, 1, 0};
 
 static double run_timed(struct contestant *c, const struct task *task,
                         struct segment *s) {
@@ -312,7 +316,7 @@ static bool can(const struct contestant *c, const struct task *task) {
  * matter, so they are made quickly. */
 static void warm_up(struct contestant *c) {
     static uint64_t number;
-    const struct task ask = {"", HAS, NUMBERS, false, 0, 1};
+    const struct task ask = {"", HAS, NUMBERS, false, 0, 1, 0};
     if (c->bytes == 0 || c->bytes > CACHES) return;
     struct segment *s = malloc(sizeof *s);
     const double end = now() + (double)WARM_UP;
@@ -351,7 +355,7 @@ void compete(struct contestant *who, int count, const struct task *tasks, int n,
 /* A million lookups give a rate of 0.1 % to about 3 % of it. */
 void measure_rate(struct contestant *c) {
     if (!c->answers) return;
-    const struct task ask = {"", HAS, NUMBERS, false, 0, 1};
+    const struct task ask = {"", HAS, NUMBERS, false, 0, 1, 0};
     struct segment *s = malloc(sizeof *s);
     uint64_t found = 0, asked = 0;
     for (uint64_t turn = 1u << 20; asked < 1000000; turn++) {

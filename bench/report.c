@@ -47,20 +47,20 @@ static void print_json(struct report *r, const char *part,
     const struct figure f = figure_of(own), ratio = ratio_of(own, floor);
     static const char *const verbs[] = {"build", "add", "add fresh", "has",
                                         "remove"};
-    static const char *const forms[] = {"hashes", "numbers", "urls"};
+    static const char *const forms[] = {"hashes", "numbers", "urls", "ids"};
     if (!r->json) return;
     next_record(r);
     fprintf(
         r->json,
         "{\"part\": \"%s\", \"keys\": %llu, \"fpr\": %g, "
         "\"task\": \"%s\", \"verb\": \"%s\", \"form\": \"%s\", "
-        "\"single\": %s, \"present\": %d, \"threads\": %d, "
+        "\"single\": %s, \"batch\": %d, \"present\": %d, \"threads\": %d, "
         "\"contestant\": \"%s\", \"exact\": %s, \"ns\": %.3f, "
         "\"spread\": %.3f, \"bits_per_key\": %.2f, \"huge\": %.3f, \"rate\": ",
         part, (unsigned long long)c->n, fpr, task->name, verbs[task->verb],
-        forms[task->form], task->single ? "true" : "false", task->present,
-        task->threads, c->name, c->exact ? "true" : "false", f.median, f.spread,
-        8 * (double)c->bytes / (double)c->n, huge_share(c));
+        forms[task->form], task->single ? "true" : "false", task->batch,
+        task->present, task->threads, c->name, c->exact ? "true" : "false",
+        f.median, f.spread, 8 * (double)c->bytes / (double)c->n, huge_share(c));
     if (c->answers)
         fprintf(r->json, "%.6f", c->rate);
     else
@@ -140,7 +140,7 @@ void note_growth(const struct contestant *who, int count, const char *name,
     struct size *const size = &sizes[noted++];
     size->keys = who[0].n;
     for (int t = 0; t < n; t++) {
-        if (tasks[t].form != HASHES) continue;
+        if (tasks[t].form != HASHES || tasks[t].single) continue;
         const int which = tasks[t].verb == ADD;
         const struct series *const floor = &results[t].of[0];
         for (int i = 1; i < count; i++) {

@@ -28,6 +28,7 @@ struct side {
     enum form form;
     bool single;
     int threads; /* 0: more than one */
+    int batch;
 };
 
 struct target {
@@ -45,12 +46,17 @@ struct target {
 
 #define LINE  "line/best"
 #define QUICK "line/best quick"
+#define HAND  "line/best by hand"
+#define BOOST "Boost.Bloom"
 #define GIVEN HAS, HASHES, false, 1
 #define MANY  HAS, NUMBERS, false, 1
 #define ONE   HAS, NUMBERS, true, 1
 #define TEXT  HAS, URLS, false, 1
 #define PLAIN ADD, NUMBERS, false, 1
 #define MAKE  BUILD, NUMBERS, false, 1
+
+/* Hashes, that many in a call. */
+#define BATCH(verb, keys) verb, HASHES, false, 1, keys
 
 #define RIBBON "ribbon/best"
 
@@ -73,16 +79,45 @@ static const struct target targets[] = {
      UNDER("floor", PLAIN)},
     {"line has of URLs / (hash alone + floor)", OVER(LINE, TEXT),
      UNDER("hash alone", TEXT), PLUS("floor", GIVEN), AT_MOST(1.15)},
-    {"single has by inline.h / inlined by hand", OVER(QUICK, ONE),
-     UNDER("line/best inlined", ONE), AT_MOST(1.25)},
-    {"single has by a call / inlined by hand", OVER(LINE, ONE),
-     UNDER("line/best inlined", ONE)},
-    {"single add by inline.h / inlined by hand",
-     OVER(QUICK, ADD, NUMBERS, true, 1),
-     UNDER("line/best inlined", ADD, NUMBERS, true, 1), AT_MOST(1.25)},
-    {"single add by a call / inlined by hand",
-     OVER(LINE, ADD, NUMBERS, true, 1),
-     UNDER("line/best inlined", ADD, NUMBERS, true, 1)},
+    {"single has by inline.h / by hand", OVER(QUICK, HAS, HASHES, true, 1),
+     UNDER(HAND, HAS, HASHES, true, 1), AT_MOST(1.25)},
+    {"single has by a call / by hand", OVER(LINE, HAS, HASHES, true, 1),
+     UNDER(HAND, HAS, HASHES, true, 1), AT_MOST(2)},
+    {"single add by inline.h / by hand", OVER(QUICK, ADD, HASHES, true, 1),
+     UNDER(HAND, ADD, HASHES, true, 1), AT_MOST(1.5)},
+    {"single add by a call / by hand", OVER(LINE, ADD, HASHES, true, 1),
+     UNDER(HAND, ADD, HASHES, true, 1), AT_MOST(2.5)},
+    {"batches of 1 has / single has by a call", OVER(LINE, BATCH(HAS, 1)),
+     UNDER(LINE, HAS, HASHES, true, 1), AT_MOST(1)},
+    {"batches of 8 has / single has by a call", OVER(LINE, BATCH(HAS, 8)),
+     UNDER(LINE, HAS, HASHES, true, 1), AT_MOST(1)},
+    {"batches of 8 add / single add by a call", OVER(LINE, BATCH(ADD, 8)),
+     UNDER(LINE, ADD, HASHES, true, 1), AT_MOST(1)},
+    {"Boost.Bloom has / line has, batched", OVER(BOOST, GIVEN),
+     UNDER(LINE, GIVEN), AT_LEAST(1)},
+    {"Boost.Bloom has / line has, batches of 32", OVER(BOOST, BATCH(HAS, 32)),
+     UNDER(LINE, BATCH(HAS, 32)), AT_LEAST(1)},
+    {"Boost.Bloom has / line has, batches of 8", OVER(BOOST, BATCH(HAS, 8)),
+     UNDER(LINE, BATCH(HAS, 8)), AT_LEAST(0.67)},
+    {"Boost.Bloom has / line has, inline.h", OVER(BOOST, HAS, HASHES, true, 1),
+     UNDER(QUICK, HAS, HASHES, true, 1), AT_LEAST(1)},
+    {"Boost.Bloom add / line add, batched", OVER(BOOST, ADD, HASHES, false, 1),
+     UNDER(LINE, ADD, HASHES, false, 1), AT_LEAST(1)},
+    {"Boost.Bloom add / line add, inline.h", OVER(BOOST, ADD, HASHES, true, 1),
+     UNDER(QUICK, ADD, HASHES, true, 1), AT_LEAST(0.9)},
+    {"Boost.Bloom has / line has, ids batched", OVER(BOOST, HAS, IDS, false, 1),
+     UNDER(LINE, HAS, IDS, false, 1), AT_LEAST(0.82)},
+    {"Boost.Bloom has / line has, ids single", OVER(BOOST, HAS, IDS, true, 1),
+     UNDER(LINE, HAS, IDS, true, 1), AT_LEAST(0.76)},
+    {"cuckoo 12 has / bucket has, single",
+     OVER("cuckoo 12", HAS, HASHES, true, 1),
+     UNDER("bucket/best", HAS, HASHES, true, 1), .at_least = true},
+    {"cuckoo 12 add / bucket add, single",
+     OVER("cuckoo 12", ADD, HASHES, true, 1),
+     UNDER("bucket/best", ADD, HASHES, true, 1), .at_least = true},
+    {"cuckoo 12 remove / bucket remove, single",
+     OVER("cuckoo 12", REMOVE, NUMBERS, true, 1),
+     UNDER("bucket/best", REMOVE, NUMBERS, true, 1), .at_least = true},
     {"libbloom has / line has, batched", OVER("libbloom", MANY),
      UNDER(LINE, MANY), AT_LEAST(12), .large_limit = 20,
      .brief = "libbloom_batch"},
@@ -99,9 +134,8 @@ static const struct target targets[] = {
     {"concurrent add / plain add, single",
      OVER("line/best shared", ADD, NUMBERS, true, 1),
      UNDER(LINE, ADD, NUMBERS, true, 1), AT_MOST(1.3)},
-    {"concurrent add, one thread / more threads",
-     OVER("line/best shared", PLAIN),
-     UNDER("line/best shared", ADD, NUMBERS, false, 0), AT_LEAST(1.7)},
+    {"plain add, one thread / concurrent add, two", OVER(LINE, PLAIN),
+     UNDER("line/best shared", ADD, NUMBERS, false, 0), AT_LEAST(1.6)},
     {"concurrent has, one thread / more threads",
      OVER("line/best shared", MANY),
      UNDER("line/best shared", HAS, NUMBERS, false, 0), .at_least = true},
@@ -174,18 +208,19 @@ static int noted;
 /* ---- Finding the sides --------------------------------------------------- */
 
 static bool is_called(const char *name, const char *pattern) {
-    char wanted[60];
-    const char *const best = strstr(pattern, "best");
+    char wanted[60], kind[20];
+    const char *const best = strstr(pattern, "/best");
     if (!best) return strcmp(name, pattern) == 0;
-    snprintf(wanted, sizeof wanted, "%.*s%s%s", (int)(best - pattern), pattern,
-             *calyx_kernels(), best + strlen("best"));
+    snprintf(kind, sizeof kind, "%.*s", (int)(best - pattern), pattern);
+    snprintf(wanted, sizeof wanted, "%s/%s%s", kind, best_level(kind),
+             best + strlen("/best"));
     return strcmp(name, wanted) == 0;
 }
 
 static bool is_of(const struct task *task, const struct side *side,
                   int present) {
     return task->verb == side->verb && task->form == side->form &&
-           task->single == side->single &&
+           task->single == side->single && task->batch == side->batch &&
            (side->threads ? task->threads == side->threads
                           : task->threads > 1) &&
            (task->verb != HAS || task->present == present);

@@ -137,6 +137,15 @@ if(CMAKE_CXX_COMPILER)
     enable_language(CXX)
     target_sources(calyx-bench PRIVATE bench/unordered_set.cpp)
     target_compile_definitions(calyx-bench PRIVATE CALYX_BENCH_CXX=1)
+    find_path(BOOST_BLOOM_INCLUDE boost/bloom.hpp) # in Boost from 1.89 on
+    if(BOOST_BLOOM_INCLUDE)
+        target_sources(calyx-bench PRIVATE bench/boost_bloom.cpp)
+        target_compile_definitions(calyx-bench PRIVATE CALYX_BENCH_BOOST=1)
+        set_source_files_properties(bench/boost_bloom.cpp PROPERTIES
+            COMPILE_OPTIONS "-O3;${avx2_option}")
+        target_include_directories(calyx-bench
+            SYSTEM PRIVATE ${BOOST_BLOOM_INCLUDE})
+    endif()
     set_target_properties(calyx-bench PROPERTIES CXX_STANDARD 11)
 endif()
 

@@ -1,9 +1,0 @@
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
-#include "kind/line_avx2.c" /* the source itself, to be inlined */
-
-#include "inlined.h"
-#if ON_X86
-INLINED(inlined_avx2, AVX2, line_has, line_add)
-#endif
