@@ -1,5 +1,5 @@
 # The longest tests begin first, lest one of them ends long after all others: those
-# that take 10 seconds or more, behind what the longest wait for.
+# that take 10 seconds or more, after what the longest wait for.
 
 set(longest
     node.build web.build web.look web.page web.file cli.exact.full package.amalgamation

@@ -136,7 +136,7 @@ HASHES = {1: xxh3, 2: xxh64, 3: siphash, 4: murmur3, 5: fnv1a}
 # ---- Tables: the parts are segments of one -----------------------------------
 
 def find_bucket(hash, parts):
-    """Part and number of the bucket of a hash, its level, and the bits behind."""
+    """Part and number of the bucket of a hash, its level, and the bits after."""
     if parts[0][1] < 4:
         few = parts[0][1]
         return 0, hash * few >> 64, 0, hash * few & M64
@@ -236,7 +236,7 @@ def check_records(data):
 
 
 def read_list(data):
-    """The keys of the allow list: in ascending order, each behind its size."""
+    """The keys of the allow list: in ascending order, each after its size."""
     keys, at = [], 0
     while at < len(data):
         check(len(data) - at >= 4, "allow list")
@@ -264,16 +264,16 @@ def open_filter(data, key=b""):
     check(kind in KINDS or kind == RIBBON, f"unknown kind {kind}")
     check(hash_code in HASHES, f"unknown hash {hash_code}")
     used = 128 + 64 * count
-    behind = used + comment_size + records_size
+    after = used + comment_size + records_size
     check(align in (64, 4096) and flags <= 1 and 0 <= fpr <= 1 and
           (growth == 0 or 1.25 <= growth <= 16) and 1 <= count <= 96 and
           comment_size <= 1000 and records_size <= 4096 and
           (must == 1) == (0 < list_size <= 262144) and
           (must == 1 or list_size == list_sum == 0) and
-          not any(data[104:128]) and header_size == up(behind + 8, align) and
+          not any(data[104:128]) and header_size == up(after + 8, align) and
           0 not in data[used:used + comment_size], "header")
 
-    check_records(data[used + comment_size:behind])
+    check_records(data[used + comment_size:after])
     check(kind != RIBBON or count <= 24 and growth == flags == 0, "layers")
 
     list_end = header_size + list_size
@@ -281,7 +281,7 @@ def open_filter(data, key=b""):
     check(not must or xxh3(data[header_size:list_end]) == list_sum,
           "checksum of the allow list")
 
-    sections = [(0, behind), (header_size - 8, list_end)]
+    sections = [(0, after), (header_size - 8, list_end)]
     parts, ranges, at = [], [], up(list_end, align)
     for record in range(128, used, 64):
         blocks, probes, zero, capacity, items, rate, body_at, size, rest = \
@@ -337,7 +337,7 @@ def open_filter(data, key=b""):
         for used in (blocks * block_bits, blocks * counter_bits):
             end = at + up(used, 512) // 8
             bits = int.from_bytes(data[at:end], "little")
-            check(bits >> used == 0, "bits behind the last")
+            check(bits >> used == 0, "bits after the last")
             at = end
     for (_, start), (end, _) in zip(sections, sections[1:] + [(file_size, 0)]):
         check(not any(data[start:end]), f"gap at {start}")

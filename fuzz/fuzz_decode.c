@@ -80,7 +80,7 @@ struct places {
     size_t parts;
 };
 
-/* Words of 2 bytes, and 64 bytes of flags behind each 512 groups. */
+/* Words of 2 bytes, and 64 bytes of flags after each 512 groups. */
 static uint64_t ribbon_size(const uint8_t *record) {
     const uint64_t groups = get(record + OF_BLOCKS, 8);
     const uint64_t wide = get(record + OF_WIDE, 8);

@@ -129,7 +129,7 @@ static enum key_result make_one(struct key_maker *maker, calyx_key line) {
 
 /* ---- All of a block ------------------------------------------------------ */
 
-/* A block of the command: an end behind the last line, and a margin. */
+/* A block of the command: an end after the last line, and a margin. */
 static struct text_block make_block(const uint8_t *text, size_t size) {
     struct text_block block = {
         .size = size, .file = "x", .line = 1, .columns = ranges};
@@ -154,7 +154,7 @@ static void compare(const uint8_t *text, size_t size) {
         const bool more = batch_next(batch, &block);
         for (size_t i = 0; more && i < batch->count; i++) {
             calyx_key line;
-            for (;; number += ends_of(&line)) { /* behind skipped lines */
+            for (;; number += ends_of(&line)) { /* after skipped lines */
                 DEMAND(at < end);
                 line = first_record(at, (size_t)(end - at));
                 at += line.size + (at + line.size < end);

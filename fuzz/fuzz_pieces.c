@@ -98,7 +98,7 @@ static size_t change_head(struct choices *from, uint8_t *head, size_t *size) {
     return changes;
 }
 
-/* The whole of a head, and nothing behind it. */
+/* The whole of a head, and nothing after it. */
 static void demand_its_size(const uint8_t *head, size_t size,
                             const calyx_open_options *how) {
     uint8_t *exact = calloc(1, size + 64);

@@ -5,7 +5,7 @@
 // No answer comes from bytes that may be of another version of the file: all
 // answers of the server must have the same ETag and Last-Modified, as far as the
 // browser shows them, and the slots, which have checksums of all bits, must be the
-// same before and behind the lookups.
+// same before and after the lookups.
 
 const MOST_AT_ONCE = 128; // requests
 const MOST_WORDS = 1000; // looked up at a time

@@ -105,7 +105,7 @@ static uint32_t best_probes(double bits_a_key) {
     return best < 1 ? 1 : best < MOST_PROBES ? (uint32_t)best : MOST_PROBES;
 }
 
-/* As large as LevelDB's own, which has whole bytes of bits and one byte behind
+/* As large as LevelDB's own, which has whole bytes of bits and one byte after
  * them; we have one less, and two. LevelDB gives it back with free(), and takes
  * a filter of no bytes for one of no keys: without memory for any there is no
  * right answer left. */

@@ -199,7 +199,7 @@ static int load_next(RedisModuleCtx *ctx, RedisModuleString *name,
                      uint64_t sum) {
     if (calyx_put_bits(f->native, f->arrived, bytes, size) != CALYX_OK) {
         loads_refused++;
-        return RM_ReplyWithError(ctx, "ERR received bad data: bits behind the "
+        return RM_ReplyWithError(ctx, "ERR received bad data: bits after the "
                                       "last");
     }
     f->arrived += size;

@@ -75,7 +75,7 @@ extern struct stats stats;
 
 extern RedisModuleCommandArg key_args[], item_args[], items_args[];
 
-/* The keys: the word at `place` and those up to `last` words behind it, -1 for
+/* The keys: the word at `place` and those up to `last` words after it, -1 for
  * all, `step` by step. */
 #define KEYS_AT(place, last, step, how)                              \
     {                                                                \

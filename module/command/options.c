@@ -3,7 +3,7 @@
  * NOCREATE and ITEMS), those that valkey-bloom adds (BF.INSERT TIGHTENING, SEED
  * with 32 bytes, VALIDATESCALETO, and no ITEMS), and ours (COUNTING, WINDOW,
  * GENERATIONS; SEED, KIND, LAYOUT, BEGAN, which replicas need to make the same
- * filter). Words are matched whole, in any case, and stand behind the key,
+ * filter). Words are matched whole, in any case, and stand after the key,
  * never in its place.
  *
  * A filter that is made with words of valkey-bloom alone is one of its layout.
@@ -389,7 +389,7 @@ static const char *complete(struct parsing *p) {
     if (p->is_valkeys ||
         (params->layout == &valkey_layout && (p->has_layout || !ours)))
         return complete_valkeys(p);
-    if (p->non_scaling) params->expansion = 0; /* whatever comes behind it */
+    if (p->non_scaling) params->expansion = 0; /* whatever comes after it */
     params->error = fmin(params->error, CHAIN_MOST_ERROR);
     if (params->unused_growth > MOST_EXPANSION)
         return p->is_insert ? "Bad expansion" : BAD_EXPANSION;

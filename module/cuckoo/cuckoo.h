@@ -50,7 +50,7 @@ struct compaction {
 struct cuckoo {
     struct cuckoo_part *part; /* oldest first */
     uint32_t parts;
-    uint32_t held; /* those that have memory: the parts, and empty ones behind
+    uint32_t held; /* those that have memory: the parts, and empty ones after
                       them that a compaction has dropped                     */
     uint32_t room; /* those that fit into the memory of `part`               */
     uint16_t bucket_size, iterations;

@@ -320,7 +320,7 @@ static calyx_status load_arrived(struct cuckoo *c, uint64_t arrived,
     if (arrived >= c->bytes || late)
         return cuckoo_fail(why, CALYX_DAMAGED,
                            "the filter is said to be partial, with %llu of its "
-                           "%llu bytes, but %llu slots behind them are in use",
+                           "%llu bytes, but %llu slots after them are in use",
                            (unsigned long long)arrived,
                            (unsigned long long)c->bytes,
                            (unsigned long long)late);

@@ -416,7 +416,7 @@ static calyx_status load_piece(struct filter *f, int64_t at, const void *bytes,
     const uint64_t end = (uint64_t)at - 1, from = end - n;
     if (end > f->bytes)
         return damaged(why, "invalid offset - no link found: it would end "
-                            "behind the filter");
+                            "after the filter");
     if (load_u64(piece) != from ||
         load_u64(piece + 8) != hash_piece(f, piece + PIECE_START, n))
         return damaged(why, "received bad data: a piece that is damaged, of "
@@ -435,7 +435,7 @@ static calyx_status load_piece(struct filter *f, int64_t at, const void *bytes,
                             "there, and its kind cannot be merged");
     if (calyx_put_bits(f->native, from, piece + PIECE_START, (size_t)n) !=
         CALYX_OK)
-        return damaged(why, "received bad data: bits behind the last");
+        return damaged(why, "received bad data: bits after the last");
     if (end > f->arrived) f->arrived = end;
     *changed = true;
     return CALYX_OK;
@@ -513,7 +513,7 @@ static calyx_status load_whole(struct source *from, struct filter *f,
     if (status != CALYX_OK) return status;
     if (from->used == from->size) return CALYX_OK;
     calyx_free(f->native);
-    return damaged(why, "there are bytes behind the end of the filter");
+    return damaged(why, "there are bytes after the end of the filter");
 }
 
 static calyx_status load_partial(struct source *from, struct filter *f,

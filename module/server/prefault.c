@@ -49,7 +49,7 @@ static const double MOST_SECONDS = 1; /* clients time out after 2 or 3 */
 static struct waiter {
     void (*notify)(void *context);
     void *context;
-    uint64_t after, last; /* the tasks waited for have numbers behind the one,
+    uint64_t after, last; /* the tasks waited for have numbers after the one,
                              up to the other */
     double until;
 } waiters[MOST_WAITERS];

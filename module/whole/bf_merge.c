@@ -249,7 +249,7 @@ static bool merge_step(RedisModuleCtx *ctx, struct job *job) {
             replicate_part(ctx, j, &before, bytes, false);
         return give_up(ctx, j, target);
     }
-    /* Behind the end, if a table has grown since that was noted. */
+    /* After the end, if a table has grown since that was noted. */
     const bool ends = j->at.at >= j->ends[j->source - 2];
     const bool last = ends && j->source == job->argc - 1;
     replicate_part(ctx, j, &before, bytes, last);

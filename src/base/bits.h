@@ -160,7 +160,7 @@ static inline uint64_t scale64_mulx(uint64_t hash, uint64_t n) {
 }
 #endif
 
-/* hash * n as two words: scale64, and what is behind it. */
+/* hash * n as two words: scale64, and the fraction after it. */
 struct scaled {
     uint64_t whole, rest;
 };

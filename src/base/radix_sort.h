@@ -12,7 +12,7 @@
 enum { PARTITION_BITS_MOST = 12 };
 
 /* Group words by their highest `bits` bits, 0 to PARTITION_BITS_MOST; ends[v]
- * becomes the place behind the last word whose bits are v. */
+ * becomes the place after the last word whose bits are v. */
 void partition_words(uint64_t *words, size_t n, int bits, uint64_t *ends);
 
 /* Sort words that differ in their lowest `bits` bits only. */

@@ -1,6 +1,6 @@
 /*
  * The allow list is a hash table with open addressing, and the bytes of its
- * keys behind it, in one block of memory:
+ * keys after it, in one block of memory:
  *
  *     struct allow_list | slots | keys: u32 size, bytes; u32 size, bytes; ...
  *

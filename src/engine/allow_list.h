@@ -15,7 +15,7 @@
 /* Number of keys on the list. */
 uint64_t listed_keys(const calyx_filter *f);
 
-/* As a file has it: the keys in ascending order, each behind its size (u32). */
+/* As a file has it: the keys in ascending order, each after its size (u32). */
 bool is_encoded_list(const uint8_t *bytes, uint32_t size);
 uint32_t encoded_list_bytes(const calyx_filter *f);
 

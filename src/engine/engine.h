@@ -37,7 +37,7 @@ struct part {
     uint64_t range;    /* number of its first range, in an image           */
     struct part *next_layer; /* of a static filter; NULL in the last       */
     uint8_t *lines; /* of a table: where the counters are that follow the
-                       bits, if not behind these; else NULL: see body_at   */
+                       bits, if not after these; else NULL: see body_at   */
 };
 
 /* ---- Engines ------------------------------------------------------------- */
@@ -291,7 +291,7 @@ uint64_t bits_bytes(const struct kind *kind, const struct shape *shape);
 /* The bytes of bits of a part and of those older than it. */
 uint64_t row_bytes_to(const struct kind *kind, const struct part *p);
 
-/* Are the counters of a part elsewhere than behind its bits? */
+/* Are the counters of a part elsewhere than after its bits? */
 bool is_in_pieces(const struct part *p);
 /* Where a byte of a body is. *size becomes the number of bytes that follow each
  * other there, itself among them, or stays if these are more: a body may lie in

@@ -13,7 +13,7 @@ struct key_list {
     size_t n;
 };
 
-/* The hashes of a list that are in work: a batch, and behind it the first ones
+/* The hashes of a list that are in work: a batch, and after it the first ones
  * of the next, which the kernel prefetches. */
 struct key_window {
     const struct key_list *keys;

@@ -56,7 +56,7 @@ struct bumped_list {
     size_t places[BATCH_MAX];
 };
 
-/* Answer all of a list by the layers behind the first, and empty it. `found`
+/* Answer all of a list by the layers after the first, and empty it. `found`
  * may be NULL; the places in it are false so far. Returns the number of "yes".
  */
 static size_t has_in_next_layers(const calyx_filter *f,
@@ -162,7 +162,7 @@ static bool fill_hint(const calyx_filter *f, struct prefetch_hint *hint) {
 static void describe_layers(const calyx_filter *f, const uint64_t *counts,
                             calyx_info *info) {
     describe_parts(f, counts, info);
-    double from_here = 0; /* keys in this layer and those behind it */
+    double from_here = 0; /* keys in this layer and those after it */
     double rate = 0;
     for (const struct part *p = newest_of(f); p; p = p->older) {
         const double here = (double)items_of(p);

@@ -41,8 +41,8 @@ void calyx_prefetch_hint_of(const calyx_filter *f, calyx_prefetch_hint *hint) {
 /* noinline: it needs an array, and few kinds need it. */
 static NOINLINE void prefetch_blocks(const struct prefetch_hint *inner,
                                      uint64_t hash) {
-    const struct batch behind = {.hashes = &hash, .more = 1};
-    inner->kernel->has_batch(inner->part[0].body, &inner->shape, behind, NULL);
+    const struct batch after = {.hashes = &hash, .more = 1};
+    inner->kernel->has_batch(inner->part[0].body, &inner->shape, after, NULL);
 }
 
 static inline void prefetch_hash(const struct prefetch_hint *inner,

@@ -291,8 +291,8 @@ void calyx_estimate(const calyx_filter *f, calyx_info *info) {
 
 bool calyx_part_of(const calyx_filter *f, uint32_t number, calyx_part *part) {
     const struct part *p = newest_of(f), *sought = NULL;
-    for (uint32_t behind = 0; p; p = p->older)
-        if (behind++ >= number) sought = sought ? sought->older : newest_of(f);
+    for (uint32_t after = 0; p; p = p->older)
+        if (after++ >= number) sought = sought ? sought->older : newest_of(f);
     if (!sought) return false;
     *part = (calyx_part){
         .capacity = sought->capacity,

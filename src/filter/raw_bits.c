@@ -58,7 +58,7 @@ static calyx_status check_bits(uint64_t bits, const struct kind *kind,
                     (unsigned long long)size);
     if (bits % 8 && bytes[size - 1] >> bits % 8)
         return fail(why, CALYX_DAMAGED,
-                    "a bit is set behind the last of the %llu bits",
+                    "a bit is set after the last of the %llu bits",
                     (unsigned long long)bits);
     return CALYX_OK;
 }

@@ -91,8 +91,8 @@ calyx_status dump_open(struct dump_reader *r, calyx_error *why) {
 }
 
 /* Memory grows with what is there, not with what a number promises. */
-static calyx_status read_behind(struct dump_reader *r, uint64_t more,
-                                calyx_error *why) {
+static calyx_status read_after(struct dump_reader *r, uint64_t more,
+                               calyx_error *why) {
     while (more > 0) {
         const size_t n =
             more < FOREIGN_MOST_PIECE ? (size_t)more : FOREIGN_MOST_PIECE;
@@ -112,7 +112,7 @@ static calyx_status read_behind(struct dump_reader *r, uint64_t more,
     return CALYX_OK;
 }
 
-/* The next record, behind what is in `bytes`. */
+/* The next record, after what is in `bytes`. */
 static calyx_status append_record(struct dump_reader *r, calyx_error *why) {
     uint8_t head[RECORD_HEAD], sum[8];
     const size_t from = r->size;
@@ -126,7 +126,7 @@ static calyx_status append_record(struct dump_reader *r, calyx_error *why) {
         return layout_fail(why, CALYX_DAMAGED,
                            "the dump does not match its checksum");
     }
-    const calyx_status status = read_behind(r, size, why);
+    const calyx_status status = read_after(r, size, why);
     if (status != CALYX_OK) return status;
     r->sum = dump_sum_with(r->sum, dump_sum(head, sizeof head));
     r->sum = dump_sum_with(

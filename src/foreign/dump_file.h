@@ -60,7 +60,7 @@ struct dump_reader {
 calyx_status dump_open(struct dump_reader *r, calyx_error *why);
 /* The next record. */
 calyx_status dump_next(struct dump_reader *r, calyx_error *why);
-/* The filter of all records, behind the line. */
+/* The filter of all records, after the line. */
 calyx_status dump_load(struct dump_reader *r, struct foreign_filter *f,
                        calyx_error *why);
 

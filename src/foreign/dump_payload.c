@@ -199,7 +199,7 @@ static calyx_status open_payload(struct payload_reader *r, const uint8_t *bytes,
     if (load_u64(bytes + size - 8) != sum)
         return layout_fail(why, CALYX_DAMAGED,
                            "its checksum is %016llx, and its bytes have "
-                           "%016llx; did a newline of redis-cli get behind "
+                           "%016llx; did a newline of redis-cli get after "
                            "it?",
                            (unsigned long long)load_u64(bytes + size - 8),
                            (unsigned long long)sum);
@@ -214,7 +214,7 @@ static calyx_status open_payload(struct payload_reader *r, const uint8_t *bytes,
 
 static bool is_at_end(struct payload_reader *r) {
     if (expect_opcode(r, NO_MORE, "the end") && r->at != r->end)
-        FAIL(r, "%zu bytes follow behind the last value",
+        FAIL(r, "%zu bytes follow after the last value",
              (size_t)(r->end - r->at));
     return !r->failed;
 }

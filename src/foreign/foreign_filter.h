@@ -94,7 +94,7 @@ struct foreign_layout {
 
     /* The same as records. If `load` is NULL, `read` takes the bytes of all
      * records together; else begin with a filter of zeros, and call `loaded`
-     * behind the last. `free` is due if `load` failed. */
+     * after the last. `free` is due if `load` failed. */
     calyx_status (*save)(const struct foreign_filter *f,
                          const struct record_sink *to, calyx_error *why);
     calyx_status (*load)(struct foreign_filter *f, uint64_t iterator,

@@ -113,7 +113,7 @@ void valkey_copy_payload(struct valkey_bloom *v, const uint8_t *payload,
 
 /* ---- A dump: a head, then the bits in pieces ---------------------------- */
 
-/* The head is a payload whose blobs end with their seeds, behind the mark
+/* The head is a payload whose blobs end with their seeds, after the mark
  * "CALYXVB\1". */
 size_t valkey_head_size(const struct valkey_bloom *v);
 void valkey_put_head(const struct valkey_bloom *v, uint8_t *head);
@@ -121,7 +121,7 @@ bool valkey_is_head(const void *head, size_t size);
 calyx_status valkey_load_head(const uint8_t *head, size_t size,
                               const calyx_memory *memory,
                               struct valkey_bloom **out, calyx_error *why);
-/* The bytes from `from` of all bits on, up to the end of a part; NULL behind
+/* The bytes from `from` of all bits on, up to the end of a part; NULL after
  * the last. */
 uint8_t *valkey_bits_from(const struct valkey_bloom *v, uint64_t from,
                           uint64_t *size);

@@ -176,7 +176,7 @@ static calyx_status load_object(const uint8_t *at, size_t size, bool only_head,
     if (status == CALYX_OK) status = end_load(v, parts, why);
     if (status == CALYX_OK && at != end)
         status = layout_fail(why, CALYX_DAMAGED,
-                             "there are %llu bytes behind the filter",
+                             "there are %llu bytes after the filter",
                              (number)(end - at));
     if (status != CALYX_OK) {
         valkey_free(v);

@@ -442,7 +442,7 @@ calyx_status check_list(const struct description *d, const uint8_t *list,
     return CALYX_OK;
 }
 
-/* Kind, hash and the numbers behind them. */
+/* Kind, hash and the numbers after them. */
 static calyx_status check_numbers(const uint8_t *h, struct description *d,
                                   calyx_error *why) {
     const uint32_t kind = load16(h + AT_KIND), hash = load16(h + AT_HASH);
@@ -486,7 +486,7 @@ static calyx_status check_numbers(const uint8_t *h, struct description *d,
     return CALYX_OK;
 }
 
-/* Comment and properties, behind the records of the parts; only zeros follow,
+/* Comment and properties, after the records of the parts; only zeros follow,
  * up to `end`. */
 static calyx_status check_texts(const uint8_t *h, uint32_t end,
                                 struct description *d, calyx_error *why) {
@@ -585,7 +585,7 @@ static calyx_status check_bits(uint64_t first, uint64_t end, uint64_t from,
     for (uint64_t i = first > start ? first : start; i < end && i < stop; i++)
         if (bytes[(i - start) / 8] >> i % 8 & 1)
             return fail(why, CALYX_DAMAGED,
-                        "damaged: bit %llu is set, behind the last",
+                        "damaged: bit %llu is set, after the last",
                         (unsigned long long)i);
     return CALYX_OK;
 }

@@ -1,6 +1,6 @@
 /*
  * The layout of an encoded filter, and the one gate for foreign bytes: every
- * number that comes from outside is checked in format.c, and nothing behind it
+ * number that comes from outside is checked in format.c, and nothing after it
  * checks again. doc/FORMAT.md describes the bytes.
  *
  *     header | allow list | body | body | ... | tables | trailer
@@ -54,7 +54,7 @@ struct description {
     uint32_t parts;
     struct part part[MOST_PARTS]; /* oldest first, without bodies          */
     char comment[COMMENT_BYTES];
-    uint32_t records_bytes; /* of properties and the like, behind it  */
+    uint32_t records_bytes; /* of properties and the like, after it  */
     uint8_t records[PROPERTIES_BYTES];
     const uint8_t *list; /* the allow list, to be written         */
     uint32_t list_bytes; /* 0: there is none                      */
@@ -111,7 +111,7 @@ calyx_status check_tables(const struct state *state, const uint8_t *tables,
 calyx_status check_zeros(const uint8_t *bytes, uint64_t size, uint64_t at,
                          calyx_error *why);
 bool all_zero(const uint8_t *bytes, size_t size);
-/* Bits behind the last block, or its counters, up to the end of its 64 bytes
+/* Bits after the last block, or its counters, up to the end of its 64 bytes
  * belong to no key and must be 0: those in these bytes of a body. */
 calyx_status check_tail(const struct kind *kind, const struct shape *shape,
                         uint64_t from, const uint8_t *bytes, size_t size,

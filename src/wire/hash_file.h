@@ -4,7 +4,7 @@
  * reads them, maybe on another machine. doc/FORMAT.md describes the bytes: a
  * head, chunks, an end.
  *
- * A file also has the hashes behind its range, up to 1/32 of a range: the last
+ * A file also has the hashes after its range, up to 1/32 of a range: the last
  * block of a part may end there.
  */
 #ifndef CALYX_WIRE_HASH_FILE_H
@@ -37,9 +37,9 @@ struct hash_head {
 /* The same text as in filters. */
 #define HASH_CHECK_TEXT "calyx: is this the same hash?"
 
-/* The lowest hash of part `part`, from 1 to parts + 1; 0 behind the last. */
+/* The lowest hash of part `part`, from 1 to parts + 1; 0 after the last. */
 uint64_t hash_part_start(uint32_t part, uint32_t parts);
-/* Hashes behind its range that a file has. */
+/* Hashes after its range that a file has. */
 uint64_t hash_part_margin(uint32_t parts);
 
 /* Write the head with its text and its checksum; returns its size. */

@@ -409,7 +409,7 @@ near() {
     [ -z "$(ls -A | grep -v -e out -e err)" ]
 }
 
-@test "a file may be called like a URL with a password, behind ./ or /" {
+@test "a file may be called like a URL with a password, after ./ or /" {
     mkdir a: b:
     echo rose >a:/me:s3cr@b
     run_calyx build -o ./b://f@c ./a://me:s3cr@b

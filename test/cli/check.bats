@@ -36,7 +36,7 @@ setup() {
     fails_with "missing value: --filter FILTER"
 }
 
-@test "behind a file that cannot be read the others are read" {
+@test "after a file that cannot be read the others are read" {
     needs gzip
     head -c 20 <(gzip -c garden) >cut.gz
     mkdir folder

@@ -36,14 +36,14 @@ reader() {
     seq 100 >keys
     "$CALYX" build --kind split --memory 1KiB -n 100 keys |
         "$CALYX" convert --to parquet - >f.bloom
-    (printf 'PAR1 and more'; cat f.bloom; echo behind) >whole
+    (printf 'PAR1 and more'; cat f.bloom; echo after) >whole
     run_calyx convert --from parquet --offset 13 -p 1/1000 -o back whole
     is_status 0
     [ "$("$CALYX" check -c -f back keys)" -eq 100 ]
     "$CALYX" info --json back | jq -e '.[0].rate_promised == 0.001'
-    (cat f.bloom; echo behind) >start
+    (cat f.bloom; echo after) >start
     run_calyx convert --from parquet -o no start
-    fails_with "start: bytes follow behind the filter; with --offset"
+    fails_with "start: bytes follow after the filter; with --offset"
     run_calyx convert --from parquet --offset 0 -o first start
     is_status 0
     run_calyx convert --from parquet --offset 13000 -o no whole
@@ -133,7 +133,7 @@ broken() {
     head -c 33 /dev/zero >bits
     (printf "\025\100$unions"; cat bits) >broken
     run_calyx convert --from parquet -o no broken
-    fails_with "bytes follow behind the filter"
+    fails_with "bytes follow after the filter"
 }
 
 @test "every broken raw header is refused in words" {

@@ -316,13 +316,13 @@ spills() {
     done
 }
 
-@test "one pass: a file that cannot be opened behind a pipe that outgrows the memory is an error" {
+@test "one pass: a file that cannot be opened after a pipe that outgrows the memory is an error" {
     seq 20000 >many
-    echo last >behind
-    # One hash for all lines is slow: so the files behind the pipe are opened
+    echo last >after
+    # One hash for all lines is slow: so the files after the pipe are opened
     # before the pipe is read again.
     export CALYX_TEST_POOR_HASH=1 CALYX_TEST_BUDGET=200000
-    run_calyx dedup -j 4 <(cat many) absent behind
+    run_calyx dedup -j 4 <(cat many) absent after
     fails_with "absent: cannot open it"
 }
 

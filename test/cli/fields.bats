@@ -83,7 +83,7 @@ setup() {
     fails_with "list:1: missing column 'email'; found 1 column: b@x; the filter was built with"
 }
 
-@test "a header has line numbers, also in pipes, packed files and behind NUL" {
+@test "a header has line numbers, also in pipes, packed files and after NUL" {
     needs gzip
     printf '"i\nd",email\n1,a@x\n2\n' >c.csv
     gzip -k c.csv

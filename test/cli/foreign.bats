@@ -235,7 +235,7 @@ damaged() {
     done
     (cat f; echo) >bad
     run_calyx info bad
-    fails_with "bad: bytes follow behind the filter"
+    fails_with "bad: bytes follow after the filter"
     sed '1s/guava/gvava/' f >bad
     run_calyx info bad
     fails_with "bad: it is a dump of 'gvava', which is unknown"

@@ -345,7 +345,7 @@ goes_on() {
     [ "$(cat out)" -lt 1000 ]
 }
 
-@test "--files0-from names files of any bytes, behind those of the command line" {
+@test "--files0-from names files of any bytes, after those of the command line" {
     printf 'a\n' >one
     printf 'b\n' >$'t\nwo'
     printf 'a\nc\n' >three

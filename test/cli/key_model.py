@@ -257,13 +257,13 @@ class Case:
                 place = "start" if c == self.separator else "field"
         return opened if place == "quotes" else None
 
-    def left_out(self, number, line, behind):
-        """Leave a broken line out; if a quote is never closed, go on behind its line."""
+    def left_out(self, number, line, after):
+        """Leave a broken line out; if a quote is never closed, go on after its line."""
         opened = self.open_quote(line) if self.form == "csv" else None
         stop = line.find(self.end, opened) if opened is not None else -1
         if stop >= 0:
             number += line[:stop].count(self.end) + 1
-            behind[:0] = self.records(line[stop + 1:], number)
+            after[:0] = self.records(line[stop + 1:], number)
             line = line[:stop]
         self.skipped[1] += line.count(self.end) + 1 if self.form == "csv" else 1
 

@@ -171,7 +171,7 @@ class Odd(http.server.BaseHTTPRequestHandler):
     def long_line(self):
         self.answer(X_Long=200000 * "x")
 
-    def swapped(self):  # the file is replaced behind the first answer
+    def swapped(self):  # the file is replaced after the first answer
         if self.number > 1:
             self.file += ".next"
             self.body = self.bytes_of(self.first, self.last)

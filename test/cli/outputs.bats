@@ -36,7 +36,7 @@ calls() { grep -oE '^[0-9]+ +\w+' trace | awk '{ print $2 }'; }
     for result in $results; do
         traced -e trace=close,fsync "$CALYX" ${result%:*} -j1 -o ${result#*:} list
         rm ${result#*:}
-        # the first close behind the first fsync
+        # the first close after the first fsync
         number=$(calls | awk '/close/ { n++ } /fsync/ { print n + 1; exit }')
         status=0
         traced -e trace=close --inject=close:error=EIO:when=$number \

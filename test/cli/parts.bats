@@ -218,7 +218,7 @@ build_parts() { # PARTS [OPTION]...
     fails_with "a chunk claims too many hashes"
     (cat a/1-of-2.hashes; echo) >bad.hashes
     run_calyx build --part 1/2 -n 70000 --seed 5 -o x bad.hashes
-    fails_with "bytes behind its end"
+    fails_with "bytes after its end"
     [ ! -e x ]
 }
 

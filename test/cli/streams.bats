@@ -34,7 +34,7 @@ setup() {
     prints rose rose
 }
 
-@test "zeros behind gzip data are padding, and other bytes are trouble" {
+@test "zeros after gzip data are padding, and other bytes are trouble" {
     needs gzip
     { echo moss; echo rose; } | gzip >one.gz
     { cat one.gz one.gz; head -c 300000 /dev/zero; } >padded.gz

@@ -2,7 +2,7 @@
 """A translation of a page matches the original: the same commands and programs,
 the same number of rows and sections, and in each row and section every figure and
 every `code word` of the original. Its links lead to translations, or say that the
-page behind them is in English.
+page after them is in English.
 
     readme.py README.md README.zh-CN.md...
 """
@@ -102,7 +102,7 @@ def wrong_links(original, other):
         if page.with_name(page.stem + ending).exists():
             yield f"{target} has a translation: link to it"
         elif not note:
-            yield f"{target} is in English: write （英文） behind the link"
+            yield f"{target} is in English: write （英文） after the link"
 
 
 def main():

@@ -12,7 +12,7 @@ size_t mock_takes_left, mock_most_bytes, mock_blocks;
 
 /* ---- Memory -------------------------------------------------------------- */
 
-/* Blocks lie behind their size, at 16 bytes but not at 64. */
+/* Blocks lie after their size, at 16 bytes but not at 64. */
 enum { BEFORE = 16 };
 
 static void *take(size_t size) {

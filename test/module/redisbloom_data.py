@@ -280,7 +280,7 @@ def body(payload):
 
 def payload_values(data):
     """The numbers and strings of the body of a payload."""
-    at, values = 1 + 9, []  # behind the type, and the name of the module's
+    at, values = 1 + 9, []  # after the type, and the name of the module's
 
     def length():
         nonlocal at

@@ -245,7 +245,7 @@ REFUSED = [
     ("2^64 - 1 items", [1, 4, 2**64 - 1, 0, 2, 20, 1, 4, bytes(8)]),
     ("2^32 buckets of 2", [1, 2**32, 0, 0, 2, 20, 1, 2**32, b""]),
     ("partial, but all is there", [0, 8, 1, 4, 0, 0, 2, 20, 1, 4, bytes(8)]),
-    ("partial, and something is behind",
+    ("partial, and something is after",
      [0, 4, 1, 4, 1, 0, 2, 20, 1, 4, bytes(7) + b"x"]),
 ]
 

@@ -127,6 +127,6 @@ def test_a_payload_of_another_type_is_named(r, tmp_path):
         bad(text, "convert", "--from", "redisbloom", "-o", tmp_path / "no",
             tmp_path / "dump")
     (tmp_path / "dump").write_bytes(r("DUMP", "native") + b"\n")
-    bad("did a newline of redis-cli get behind it?", "convert", "--from",
+    bad("did a newline of redis-cli get after it?", "convert", "--from",
         "redisbloom", "-o", tmp_path / "no", tmp_path / "dump")
     assert not (tmp_path / "no").exists()

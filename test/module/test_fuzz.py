@@ -326,7 +326,7 @@ def test_damaged_dumps_of_cuckoo_filters(quiet):
 # ---- Payloads with their checksums repaired -----------------------------------
 # Most of what is changed at random is stopped by the first checksum. Here those
 # inside of a filter (doc/FORMAT.md) are made right again, so that changes reach
-# what lies behind them.
+# what lies after them.
 
 def store(data, at, number):
     data[at:at + 8] = struct.pack("<Q", number)
@@ -367,7 +367,7 @@ def places_of(data):
 
 
 def in_header(generator, data, size):
-    """Change a field or two of a header, and seldom something behind it."""
+    """Change a field or two of a header, and seldom something after it."""
     for _ in range(generator.choice((1, 1, 2, 3))):
         at = generator.randrange(8, size - 8)
         if generator.random() < 0.1:
@@ -443,7 +443,7 @@ def test_damaged_payloads_with_right_sums(quiet):
                for line in quiet.text().splitlines()
                if "a filter was refused: " in line}
     assert 0 < accepted < count
-    assert len(reasons) > 20, reasons  # it got behind the checksums
+    assert len(reasons) > 20, reasons  # it got after the checksums
 
 
 def test_cut_payloads(quiet):

@@ -67,7 +67,7 @@ def test_a_filter_comes_back_with_the_same_bytes_and_answers(server, client, tmp
     assert sum(client("STRLEN", key) - 8 for key in pieces(client)) == path.stat().st_size
 
 
-def test_the_strings_are_the_bytes_of_the_file_behind_the_generation(server, client, path):
+def test_the_strings_are_the_bytes_of_the_file_after_the_generation(server, client, path):
     good("push", "--plain", *PIECES, path, url(server))
     now = fields(client)
     generation, count = now[b"generation"], int(now[b"pieces:" + now[b"generation"]])

@@ -122,7 +122,7 @@ def test_errors_say_what_to_do(start, server, r, tmp_path, words):
     bad("it names no key", "push", words, f"redis://127.0.0.1:{server.port}/0/")
     bad("no address of a filter", "push", words, "seen")
     bad("the port is no number", "push", words, "redis://127.0.0.1:x/k")
-    bad("behind ? stand key=KEY", "push", words, "redis+unix:///s?name=k")
+    bad("after ? stand key=KEY", "push", words, "redis+unix:///s?name=k")
     bad("DB index is out of range", "push", words, url(server, "99/k"))
     small = start(maxmemory="4mb")
     big = make(tmp_path / "big.calyx", range(10), "-n", "10M")
@@ -540,7 +540,7 @@ def test_a_part_has_no_more_access_than_its_file(server, words, large,
 
 
 def test_pull_refuses_bits_that_its_head_does_not_have(server, r, tmp_path):
-    """A chunk with right sums, and a bit behind the last of the filter."""
+    """A chunk with right sums, and a bit after the last of the filter."""
     file = make(tmp_path / "f.calyx", range(100), "--kind", "flat", "-n", "777")
     good("push", file, url(server))
     cursor, head_sum, head = r("BF.DUMP", "seen", 0)

@@ -64,7 +64,7 @@ def one_after_the_other(server, r, *commands):
 
 def begin_and_hold(server, r, *words):
     """Start a command that writes, and stop it after its first step: what is let
-    go behind it holds the writes again. Its client."""
+    go after it holds the writes again. Its client."""
     client, other = server.client(), server.client()
     before = steps(r)
     assert r("CLIENT", "PAUSE", 100000, "WRITE") == "OK"

@@ -1,7 +1,7 @@
 /*
  * A program that was compiled with the headers of an earlier version, to run
  * with the library of today: see abi. It uses nothing that 0.1.0 did not have.
- * Bytes behind each struct that the library fills must stay as they are.
+ * Bytes after each struct that the library fills must stay as they are.
  */
 #include <calyx/inline.h>
 #include <stdio.h>

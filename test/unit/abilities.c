@@ -76,7 +76,7 @@ static size_t place_of(calyx_filter *f, uint64_t hash) {
 }
 
 /* Hashes that grow by a 16th of all cross at least one block each. */
-static void a_kind_of_ranges_has_the_bits_of_higher_hashes_behind(
+static void a_kind_of_ranges_has_the_bits_of_higher_hashes_after_it(
     void **state) {
     (void)state;
     EACH_KIND_OF_BITS(kind) {
@@ -119,7 +119,8 @@ static void an_unknown_kind_can_do_nothing(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kind_can_do_what_it_says_and_no_more),
-        cmocka_unit_test(a_kind_of_ranges_has_the_bits_of_higher_hashes_behind),
+        cmocka_unit_test(
+            a_kind_of_ranges_has_the_bits_of_higher_hashes_after_it),
         cmocka_unit_test(filters_plans_and_kinds_say_the_same),
         cmocka_unit_test(an_unknown_kind_can_do_nothing),
     };

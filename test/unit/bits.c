@@ -93,7 +93,7 @@ static void bits_that_do_not_fit_their_options_are_refused(void **state) {
     assert_refused((calyx_options){.kind = "none"}, 64, bad, "none");
     /* bit 100 is set, in byte 12 */
     assert_refused((calyx_options){.kind = "flat", .bits = 100, .probes = 3},
-                   13, CALYX_DAMAGED, "behind the last of the 100 bits");
+                   13, CALYX_DAMAGED, "after the last of the 100 bits");
 }
 
 int main(void) {

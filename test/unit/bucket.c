@@ -800,7 +800,7 @@ static void a_concurrent_table_has_no_row(void **state) {
 }
 
 /* A row, and then no addresses are left for it. */
-static void a_table_goes_on_behind_its_row(void **state) {
+static void a_table_goes_on_after_its_row(void **state) {
     (void)state;
     enum { KEYS = 300000, MORE = 900000, BATCH = 1000 };
     calyx_filter *f = make_growing(100, 0.01), *g = make_growing(100, 0.01);
@@ -963,7 +963,7 @@ int main(void) {
       cmocka_unit_test(a_table_whose_first_segment_is_large_begins_in_a_row),
       cmocka_unit_test(a_concurrent_table_has_no_row),
       cmocka_unit_test(a_row_keeps_its_bytes_when_it_takes_a_huge_page),
-      cmocka_unit_test(a_table_goes_on_behind_its_row),
+      cmocka_unit_test(a_table_goes_on_after_its_row),
       cmocka_unit_test(many_tables_leave_mappings_for_others),
       cmocka_unit_test(a_file_is_mapped_for_reading_and_not_for_writing),
       cmocka_unit_test(what_a_table_cannot_is_refused),

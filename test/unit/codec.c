@@ -810,7 +810,7 @@ static void opening_takes_no_more_memory_than_the_bytes_call_for(void **state) {
 }
 
 /* The header of a filter of this shape, which there is not, and room for some
- * bytes behind it: as sound as the library itself would write it. */
+ * bytes after it: as sound as the library itself would write it. */
 static struct bytes header_claiming(const char *kind, uint64_t blocks,
                                     size_t size) {
     calyx_filter *f = make_filter((calyx_options){.kind = kind});

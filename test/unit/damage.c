@@ -61,7 +61,7 @@ static void flip(struct bytes bytes, uint64_t bit) {
     bytes.at[bit / 8] = (uint8_t)(bytes.at[bit / 8] ^ 1u << bit % 8);
 }
 
-/* Flat filters get a number of bits that leaves some behind the last. */
+/* Flat filters get a number of bits that leaves some after the last. */
 static calyx_filter *make_small(const char *kind) {
     calyx_filter *f = make_filter(
         (calyx_options){.kind = kind, .capacity = 150, .growth = 2});
@@ -141,7 +141,7 @@ static void bytes_cut_anywhere_are_refused(void **state) {
     }
 }
 
-static void bytes_with_more_behind_them_are_refused(void **state) {
+static void bytes_with_more_after_them_are_refused(void **state) {
     (void)state;
     EACH_KIND(kind) {
         calyx_filter *f = make_small(*kind);
@@ -571,7 +571,7 @@ static void hostile_headers_are_refused(void **state) {
         BAD("the sum of no list", LIST_SUM, 8, 1, "header"),
         BAD("reserved", RESERVED, 1, 1, "header"),
         BAD("the last reserved", 127, 1, 0x80, "header"),
-        BAD("behind the comment", PART + 64 + 6, 1, 1, "header"),
+        BAD("after the comment", PART + 64 + 6, 1, 1, "header"),
         BAD("blocks 0", BLOCKS, 8, 0, "0 blocks"),
         BAD("blocks 2^35+1", BLOCKS, 8, (UINT64_C(1) << 35) + 1, "blocks"),
         BAD("blocks 2^58", BLOCKS, 8, UINT64_C(1) << 58, "blocks"),
@@ -721,7 +721,7 @@ static void each_kind_keeps_to_its_own_probes(void **state) {
     }
 }
 
-static void bits_behind_the_last_block_are_refused(void **state) {
+static void bits_after_the_last_block_are_refused(void **state) {
     (void)state;
     calyx_filter *f =
         make_filter((calyx_options){.kind = "flat", .bits = 1001});
@@ -739,7 +739,7 @@ static void bits_behind_the_last_block_are_refused(void **state) {
         sign_slot(slot, load64(slot + 32));
         calyx_error why;
         assert_int_equal(decode_status(bytes, &why), CALYX_DAMAGED);
-        assert_non_null(strstr(why.text, "behind the last"));
+        assert_non_null(strstr(why.text, "after the last"));
         assert_int_equal(view_status(bytes, NULL), CALYX_DAMAGED);
         body[bit / 8] = kept;
     }
@@ -881,7 +881,7 @@ static void no_forged_header_brings_the_library_down(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bytes_cut_anywhere_are_refused),
-        cmocka_unit_test(bytes_with_more_behind_them_are_refused),
+        cmocka_unit_test(bytes_with_more_after_them_are_refused),
         cmocka_unit_test(any_flipped_bit_is_refused_or_without_effect),
         cmocka_unit_test(a_header_with_a_flipped_bit_is_not_even_viewed),
         cmocka_unit_test(a_header_with_two_flipped_bits_is_refused),
@@ -899,7 +899,7 @@ int main(void) {
         cmocka_unit_test(a_number_that_is_one_off_is_refused),
         cmocka_unit_test(bodies_that_overlap_or_are_swapped_are_refused),
         cmocka_unit_test(each_kind_keeps_to_its_own_probes),
-        cmocka_unit_test(bits_behind_the_last_block_are_refused),
+        cmocka_unit_test(bits_after_the_last_block_are_refused),
         cmocka_unit_test(a_hostile_end_is_refused),
         cmocka_unit_test(a_file_of_the_last_generations_is_not_changed),
         cmocka_unit_test(odd_numbers_do_no_harm),

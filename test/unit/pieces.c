@@ -133,7 +133,7 @@ static void ranges_outside_are_refused(void **state) {
     calyx_free(f);
 }
 
-static void bits_behind_the_last_are_refused(void **state) {
+static void bits_after_the_last_are_refused(void **state) {
     (void)state;
     calyx_filter *f = make_filter(
         (calyx_options){.kind = "flat", .bits = 500, .capacity = 10});
@@ -147,7 +147,7 @@ static void bits_behind_the_last_are_refused(void **state) {
     calyx_free(f);
 }
 
-static void bits_behind_the_counters_are_refused(void **state) {
+static void bits_after_the_counters_are_refused(void **state) {
     (void)state;
     calyx_filter *f =
         make_filter((calyx_options){.kind = "counting", .capacity = 100});
@@ -333,8 +333,8 @@ int main(void) {
         cmocka_unit_test(no_more_lines_are_stored_than_there_is_room_for),
         cmocka_unit_test(putting_twice_does_no_harm),
         cmocka_unit_test(ranges_outside_are_refused),
-        cmocka_unit_test(bits_behind_the_last_are_refused),
-        cmocka_unit_test(bits_behind_the_counters_are_refused),
+        cmocka_unit_test(bits_after_the_last_are_refused),
+        cmocka_unit_test(bits_after_the_counters_are_refused),
         cmocka_unit_test(damaged_heads_are_refused),
         cmocka_unit_test(an_outline_is_a_description_without_the_fill),
         cmocka_unit_test(parts_add_up_to_the_whole),

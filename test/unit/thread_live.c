@@ -715,7 +715,7 @@ static void assert_encoded_has_numbers(const void *bytes, size_t size,
 }
 
 /* Another thread may make the filter grow at any moment: then the buffer is too
- * small, and encoding says so; it does not write behind its end. */
+ * small, and encoding says so; it does not write after its end. */
 static void encode_while_it_grows(const struct adder *adder, bool looks) {
     static const uint8_t mark[64] = "the end of the buffer";
     const uint64_t added = __atomic_load_n(&adder->added, __ATOMIC_ACQUIRE);

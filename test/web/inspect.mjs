@@ -83,7 +83,7 @@ test("a key on the allow list is not found, and a damaged list is noticed", asyn
   assert.deepEqual(await lookUp(page, absent), []);
   assert.equal((await lookUp(page, ["1", "99"])).length, 2);
   const bytes = readFileSync(path);
-  bytes[4100] ^= 1; // behind the header
+  bytes[4100] ^= 1; // after the header
   writeFileSync(path, bytes);
   assert.deepEqual((await inspect(page, path)).damage, ["list"]);
   await close(page);

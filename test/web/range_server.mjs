@@ -50,7 +50,7 @@ function answer(request, reply) {
   const [first, last] = request.headers.range.slice(6).split("-").map(Number);
   const to = Math.min(last + 1, size);
   reply.setHeader("content-range", (range ?? ((a, b, n) => `bytes ${a}-${b - 1}/${n}`))(first, to, size));
-  const bytes = bytesOf(path, first, to - cut); // behind the end there are zeros
+  const bytes = bytesOf(path, first, to - cut); // after the end there are zeros
   seen.bytes += bytes.length;
   reply.writeHead(status).end(bytes);
 }

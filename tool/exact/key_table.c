@@ -10,7 +10,7 @@
 
 enum { ALIGNMENT = 8, FIRST_ROOM = 1 << 16 };
 
-/* Behind the payload. */
+/* After the payload. */
 struct stored_key {
     uint32_t size;
     char bytes[];
@@ -110,9 +110,9 @@ calyx_key stored_line(const struct key_table *t, struct stored_key *stored) {
     const calyx_key key = {stored->bytes, stored->size};
     uint32_t line;
     if (!t->with_lines) return key;
-    const char *const behind = stored->bytes + stored->size;
-    memcpy(&line, behind, sizeof line);
-    return line ? (calyx_key){behind + sizeof line, line - 1} : key;
+    const char *const after = stored->bytes + stored->size;
+    memcpy(&line, after, sizeof line);
+    return line ? (calyx_key){after + sizeof line, line - 1} : key;
 }
 
 /* Space for it is reserved. `line` may be NULL. */
@@ -126,10 +126,10 @@ static struct stored_key *write_copy(struct key_table *t, uint64_t at,
     stored->size = (uint32_t)key->size;
     if (key->size) memcpy(stored->bytes, key->data, key->size);
     if (!t->with_lines) return stored;
-    char *const behind = stored->bytes + key->size;
+    char *const after = stored->bytes + key->size;
     const uint32_t size = line ? (uint32_t)line->size + 1 : 0;
-    memcpy(behind, &size, sizeof size);
-    if (size > 1) memcpy(behind + sizeof size, line->data, line->size);
+    memcpy(after, &size, sizeof size);
+    if (size > 1) memcpy(after + sizeof size, line->data, line->size);
     return stored;
 }
 

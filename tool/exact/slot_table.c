@@ -89,11 +89,11 @@ static void move_line(struct slot_table *t, const struct slot_table *old,
             continue;
         }
         const uint64_t bits = slot >> (63 - g); /* of the new line */
-        const uint64_t behind = (line - (bits >> 1)) & mask;
+        const uint64_t after = (line - (bits >> 1)) & mask;
         const uint64_t of =
-            line < behind ? line + old->count / LINE_SLOTS : line;
+            line < after ? line + old->count / LINE_SLOTS : line;
         put_slot(t,
-                 LINE_SLOTS * (2 * (of - behind) + (bits & 1)) +
+                 LINE_SLOTS * (2 * (of - after) + (bits & 1)) +
                      first_in_line(slot),
                  slot);
     }

@@ -4,7 +4,7 @@
  *
  * A slot: a tag of 24 bits above, the place of a key below; 0: free. A key has
  * a slot in a cache line where its search begins, and goes round the line to
- * the first free slot; if the line is full, to the lines behind it. A slot is
+ * the first free slot; if the line is full, to the lines after it. A slot is
  * never freed, and always of the same key, so threads need no lock to find and
  * to claim slots. A tag matches a wrong key once in 16 million times: the owner
  * compares the bytes.
@@ -13,7 +13,7 @@
  * bits: its upper half is the line in the table as it began, and the upper bits
  * of its lower half are the tag. After g doublings the number of the line has g
  * bits more, which are the upper ones of the tag. So a table doubles without a
- * look at the keys: a slot stands behind its line at most as far as the lines
+ * look at the keys: a slot stands after its line at most as far as the lines
  * before it are full, and if these are fewer than 2^g, its tag says the line.
  */
 #ifndef CALYX_TOOL_SLOT_TABLE_H

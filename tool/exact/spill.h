@@ -3,7 +3,7 @@
  *
  * A spill is a file of records in the order of their sequence numbers, written
  * once, then read once. It has no name, so that it goes with the process,
- * however that ends: nothing has to be cleaned up, not even behind kill -9.
+ * however that ends: nothing has to be cleaned up, not even after kill -9.
  * It is not packed.
  */
 #ifndef CALYX_TOOL_SPILL_H

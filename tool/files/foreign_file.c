@@ -32,7 +32,7 @@ static struct foreign_file *load_dump(struct byte_source *source) {
         dump_load(&r, &f->filter, &why) != CALYX_OK)
         fail_at(source_name(source), 0, "%s", why.text);
     if (source_fill(source, &more, 1) > 0)
-        fail_at(source_name(source), 0, "bytes follow behind the filter");
+        fail_at(source_name(source), 0, "bytes follow after the filter");
     f->items = item_type_named(r.head.items);
     if (!f->items)
         fail_at(source_name(source), 0,

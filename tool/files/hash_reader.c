@@ -68,7 +68,7 @@ static size_t end_of_hashes(struct hash_reader *r) {
     if (hash_end_total(r->chunk) != r->total)
         fail_in(r, "damaged: it has another number of hashes than it says");
     if (read_or_end(r, r->chunk, 1))
-        fail_in(r, "damaged: there are bytes behind its end");
+        fail_in(r, "damaged: there are bytes after its end");
     return 0;
 }
 

@@ -21,7 +21,7 @@ void sketch_free(struct key_sketch *s) {
     free(s);
 }
 
-/* The bit behind the rest of the hash ends a rest of zeros. */
+/* The bit after the rest of the hash ends a rest of zeros. */
 static uint8_t rank_of(uint64_t hash) {
     const uint64_t rest = hash << INDEX_BITS | UINT64_C(1) << (INDEX_BITS - 1);
     return (uint8_t)(__builtin_clzll(rest) + 1);

@@ -25,7 +25,7 @@ static bool is_standard(const char *name) {
     return strcmp(name, "-") == 0;
 }
 
-/* All bytes of a file, and a NUL behind them. */
+/* All bytes of a file, and a NUL after them. */
 static char *read_all(FILE *file, const char *name, size_t *size) {
     char *bytes = NULL;
     size_t room = 0;

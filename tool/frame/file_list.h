@@ -22,7 +22,7 @@ void parse_file_list(const struct verb_option *option, const char *value);
  */
 void add_operand(const char *name);
 
-/* The operands with the files of --files0-from behind them; their number is
+/* The operands with the files of --files0-from after them; their number is
  * changed. */
 char **operands_with_files(char **operands, int *count);
 

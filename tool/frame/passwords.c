@@ -48,7 +48,7 @@ void hide_passwords(int count, char **words) {
     for (int i = 0; i < count; i++) hide(&words[i]);
 }
 
-/* The word may be the end of one, behind --server= */
+/* The word may be the end of one, after --server= */
 const char *as_given(const char *word) {
     for (size_t i = 0; i < hidden_count; i++)
         if (word >= hidden[i].shown && word < hidden[i].shown + hidden[i].size)

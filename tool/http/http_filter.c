@@ -49,7 +49,7 @@ static uint8_t *read_bytes(struct http_filter *f, uint64_t at, uint64_t size) {
     return bytes;
 }
 
-/* Both slots, one behind the other, by one request if the server takes two
+/* Both slots, one after another, by one request if the server takes two
  * ranges in one: then the first lookups can rely on that. */
 enum { MOST_SLOTS = 2 };
 static uint8_t *read_slots(struct http_filter *f, size_t *size) {
@@ -105,7 +105,7 @@ static void check_end(struct http_filter *f, const uint8_t *header,
 }
 
 /* The slots have checksums of the header and of all bits, so another file has
- * others. Where the ETag may miss a change, they are compared behind what was
+ * others. Where the ETag may miss a change, they are compared after what was
  * read. */
 static void expect_same_file(struct http_filter *f) {
     size_t size;
@@ -288,7 +288,7 @@ static void have_lines(struct http_filter *f, const struct lookups *l,
     free(units);
 }
 
-/* The lines of a lookup, from the cache, one behind the other. */
+/* The lines of a lookup, from the cache, one after another. */
 static void copy_lines(const struct http_filter *f, uint32_t part,
                        uint64_t hash, uint8_t *lines) {
     uint64_t at[CALYX_LINES_MOST];

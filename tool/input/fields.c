@@ -82,9 +82,9 @@ static void put_field(struct key_maker *m, size_t n, const char *from,
     m->fields[n] = (calyx_key){from, (size_t)(to - from)};
 }
 
-/* Behind the closing quote of a field that starts at `at`, NULL if there is
+/* After the closing quote of a field that starts at `at`, NULL if there is
  * none. */
-static const char *behind_quotes(const char *at, const char *end) {
+static const char *after_quotes(const char *at, const char *end) {
     for (at++; at < end; at++) {
         if (*at != '"') continue;
         if (at + 1 == end || at[1] != '"') return at + 1;
@@ -96,7 +96,7 @@ static const char *behind_quotes(const char *at, const char *end) {
 /* Where a quoted field ends; NULL on an error. */
 static const char *quoted_end(const char *at, const char *end, char sep,
                               size_t number, char *error) {
-    const char *const stop = behind_quotes(at, end);
+    const char *const stop = after_quotes(at, end);
     if (!stop)
         snprintf(error, FIELD_ERROR_ROOM,
                  "the quotes around field %zu are never closed", number);

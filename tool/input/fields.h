@@ -12,7 +12,7 @@
 enum { FIELD_ERROR_ROOM = 360 };
 
 struct key_maker {
-    char *bytes; /* of keys, one behind the other */
+    char *bytes; /* of keys, one after another */
     size_t size, room;
     calyx_key *fields; /* of the last line */
     size_t field_room;
@@ -24,7 +24,7 @@ bool keys_are_made(void);
 /* Does a line end before a carriage return, too? */
 bool line_ends_are_crlf(void);
 
-/* Put the key of a line behind the others. `columns` are those of key_form with
+/* Put the key of a line after the others. `columns` are those of key_form with
  * numbers for names. If the line lacks a field, and that is not an empty one,
  * LACKS_FIELD, with the error that it may be. */
 enum key_result { KEY_MADE, LACKS_FIELD, LINE_IS_WRONG };

@@ -36,7 +36,7 @@ static bool fail_wanted(struct json_reader *r, const char *wanted) {
 
 /* ---- Strings ------------------------------------------------------------- */
 
-/* Behind a backslash. */
+/* After a backslash. */
 static bool skip_escape(struct json_reader *r) {
     if (r->at < r->end && *r->at && strchr("\"\\/bfnrt", *r->at)) {
         r->at++;
@@ -51,7 +51,7 @@ static bool skip_escape(struct json_reader *r) {
     return true;
 }
 
-/* To behind the closing quote; r->at is at the opening one. */
+/* To after the closing quote; r->at is at the opening one. */
 static bool skip_string(struct json_reader *r) {
     for (r->at++;;) {
         while (r->at < r->end && *r->at != '"' && *r->at != '\\' &&

@@ -11,7 +11,7 @@
 
 #include "tool.h"
 
-/* Bytes that may be read, but mean nothing, behind the text of a block. */
+/* Bytes that may be read, but mean nothing, after the text of a block. */
 enum { BLOCK_MARGIN = 64 };
 
 /* Lines that --missing=skip and --invalid=skip leave out. */
@@ -31,7 +31,7 @@ struct text_block {
     uint64_t line;         /* number of its first line; 0 if not numbered */
     uint64_t header_lines; /* line ends of the header before it */
     const struct field_range *columns; /* of the key, by number */
-    char trouble[200]; /* why reading failed behind it, "" if it did not */
+    char trouble[200]; /* why reading failed after it, "" if it did not */
 
     void *context; /* of the stages that work on it */
     void *work;    /* what they keep for each block */
@@ -39,12 +39,12 @@ struct text_block {
     /* For the stages that work on it: */
     char *out; /* bytes to be written, in order */
     size_t out_size, out_room;
-    size_t stretch, stretch_size; /* of its text, to be written behind that */
+    size_t stretch, stretch_size; /* of its text, to be written after that */
     uint64_t *hashes;             /* one for each line */
     size_t *ends; /* where each line ends, if note_ends is called */
     size_t lines, hash_room, end_room;
     uint64_t ended;    /* line ends in it; more than lines, in CSV */
-    char error[360];   /* what is wrong behind the last line, "" if nothing */
+    char error[360];   /* what is wrong after the last line, "" if nothing */
     uint64_t selected; /* lines */
     struct line_gap *gaps; /* where lines were dropped */
     size_t gap_count, gap_room;
@@ -58,7 +58,7 @@ struct line_gap {
 
 void block_output(struct text_block *block, const void *bytes, size_t size);
 
-/* And the end of a line behind them. */
+/* And the end of a line after them. */
 void block_output_line(struct text_block *block, const void *bytes,
                        size_t size);
 

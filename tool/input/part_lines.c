@@ -78,10 +78,10 @@ static void keep_text(struct selection *s, size_t from, size_t to) {
     s->size += to - from;
 }
 
-/* Lines keep their ends. `behind` is where the first line behind these begins.
+/* Lines keep their ends. `after` is where the first line after these begins.
  */
 static void keep_our_lines(struct selection *s, const struct key_batch *batch,
-                           size_t behind) {
+                           size_t after) {
     uint64_t hashes[BATCH_ROOM];
     calyx_hash_many(part_hasher, batch->keys, batch->count, hashes);
     for (size_t i = 0; i < batch->count; i++) {
@@ -90,13 +90,13 @@ static void keep_our_lines(struct selection *s, const struct key_batch *batch,
         move_gaps(s, from);
         if (part_of_hash(hashes[i], lines_part.count) + 1 == lines_part.number)
             keep_text(s, from,
-                      i + 1 < batch->count ? offset_of(s, line + 1) : behind);
+                      i + 1 < batch->count ? offset_of(s, line + 1) : after);
         else
             put_gap(s->block, s->size, ends_of(line));
     }
 }
 
-/* A line that lacks its key stays, with all behind it, and is an error later.
+/* A line that lacks its key stays, with all after it, and is an error later.
  */
 void select_part_lines(struct text_block *block, struct key_batch *batch) {
     if (!lines_part.count || block->error[0]) return;

@@ -31,7 +31,7 @@ struct stages {
     void (*after_order)(struct text_block *block);
     bool unguarded;         /* in_order may wait, and guards its own changes */
     bool numbered;          /* blocks have the number of their first line */
-    bool goes_on;           /* behind a file that cannot be read */
+    bool goes_on;           /* after a file that cannot be read */
     const char *so_far;     /* what stays if reading fails, for the message */
     struct output *output;  /* for block->out; NULL if there is none */
     struct kept_text *kept; /* where the bytes are stored, or were; or NULL */

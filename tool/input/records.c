@@ -26,7 +26,7 @@ static char csv_separator(void) {
 
 /* ---- Where lines end ---------------------------------------------------- */
 
-/* The next place in CSV, behind a byte that ends no line. */
+/* The next place in CSV, after a byte that ends no line. */
 static int place_after(int place, char c, char sep) {
     switch (place) {
         case IN_QUOTES: return c == '"' ? QUOTE_IN_QUOTES : IN_QUOTES;
@@ -84,7 +84,7 @@ static const char *cut_plain(const char *at, const char *end, char ender,
 
 #if defined(__x86_64__)
 /* The same, 64 bytes at a time: a call of memchr for each line costs more than
- * the look. Reads up to 63 bytes behind the end, and makes up to 63 lines more
+ * the look. Reads up to 63 bytes after the end, and makes up to 63 lines more
  * than BATCH; there is room for both. */
 __attribute__((target("avx2"))) static const char *cut_avx2(
     const char *at, const char *end, char ender, struct key_batch *batch) {
@@ -278,7 +278,7 @@ bool batch_next(struct key_batch *batch, struct text_block *block) {
     const size_t cut = batch->count;
     set_keys(batch, block);
     count_ends(batch, block);
-    if (batch->count < cut) /* the one with the error comes behind these */
+    if (batch->count < cut) /* the one with the error comes after these */
         block->ended +=
             ends_dropped(batch, block, batch->lines[batch->count].data);
     return batch->count > 0;

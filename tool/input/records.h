@@ -27,7 +27,7 @@ struct record_state {
 };
 
 /* Look through the `size` bytes at text + from. Returns the offset in `text`
- * behind the last end of a line among them, 0 if there is none. */
+ * after the last end of a line among them, 0 if there is none. */
 size_t last_record_end(struct record_state *state, const char *text,
                        size_t from, size_t size);
 
@@ -46,8 +46,8 @@ struct key_batch {
 
     uint64_t numbers[BATCH_ROOM]; /* of the lines, if blocks are numbered */
 
-    const char *next; /* the first line behind these */
-    size_t gap;       /* of the block: the first behind these */
+    const char *next; /* the first line after these */
+    size_t gap;       /* of the block: the first after these */
     calyx_key made[BATCH_ROOM];
     struct key_maker maker;
 };

@@ -92,7 +92,7 @@ uint64_t bytes_to_read(const struct stat *is);
 /* ---- Text that is stored ----------------------------------------------------
  *
  * The bytes of sources, decompressed, stay in memory as they are read, one
- * source behind the other. So they can be looked at later, and a pipe can be
+ * source after the other. So they can be looked at later, and a pipe can be
  * read again from its start. */
 
 /* Places of one source: offsets in the text. The start is UINT64_MAX before the
@@ -121,7 +121,7 @@ bool kept_text_open(struct kept_text *text, size_t sources, uint64_t room);
 void kept_text_close(struct kept_text *text);
 
 /* From now on the sources that are opened, in the same order, begin at their
- * start again, and go on behind what is stored. No more is stored, and what is
+ * start again, and go on after what is stored. No more is stored, and what is
  * stored is freed as it is read. */
 void kept_text_again(struct kept_text *text);
 

@@ -18,7 +18,7 @@ static uint64_t whole_pages(uint64_t bytes) {
     return (bytes + page_size() - 1) / page_size() * page_size();
 }
 
-/* A page before the first, and less than one behind each. */
+/* A page before the first, and less than one after each. */
 uint64_t mapped_text_size(size_t files, uint64_t bytes) {
     return bytes + (files + 1) * page_size();
 }
@@ -30,7 +30,7 @@ static bool has_size(int fd, const struct stat *is) {
 }
 
 /* Map a file at a place, or only note where it would be if there is no room
- * yet. Returns the place behind it, 0 if it cannot be mapped, or has grown out
+ * yet. Returns the place after it, 0 if it cannot be mapped, or has grown out
  * of the room. */
 static uint64_t map_file(const struct mapped_text *text, uint64_t place,
                          const char *path, struct text_range *range) {
@@ -39,15 +39,15 @@ static uint64_t map_file(const struct mapped_text *text, uint64_t place,
     struct stat is;
     bool mapped = fstat(fd, &is) == 0 && has_size(fd, &is);
     const uint64_t size = mapped ? bytes_to_read(&is) : 0;
-    const uint64_t behind = place + whole_pages(size + 1);
+    const uint64_t after = place + whole_pages(size + 1);
     range->start = place;
     range->end = place + size;
     if (mapped && text->bytes && size)
-        mapped = behind <= text->size &&
+        mapped = after <= text->size &&
                  mmap(text->bytes + place, size, PROT_READ,
                       MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED;
     close(fd);
-    return mapped ? behind : 0;
+    return mapped ? after : 0;
 }
 
 /* The same for all. */
@@ -122,17 +122,17 @@ size_t mapped_file_of(const struct mapped_text *text, uint64_t place) {
     return low;
 }
 
-static uint64_t bytes_behind(const struct mapped_text *text, uint64_t place) {
+static uint64_t bytes_after(const struct mapped_text *text, uint64_t place) {
     return text->ranges[mapped_file_of(text, place)].end - place;
 }
 
 calyx_key mapped_line(const struct mapped_text *text, uint64_t place) {
-    return first_record(text->bytes + place, bytes_behind(text, place));
+    return first_record(text->bytes + place, bytes_after(text, place));
 }
 
 bool mapped_line_is(const struct mapped_text *text, uint64_t place,
                     const calyx_key *line) {
-    const uint64_t left = bytes_behind(text, place);
+    const uint64_t left = bytes_after(text, place);
     const char *const there = text->bytes + place;
     return line->size <= left &&
            (line->size == left || there[line->size] == record_end()) &&

@@ -1,5 +1,5 @@
 /*
- * The text of all files, one behind the other, so that one number says where a
+ * The text of all files, one after another, so that one number says where a
  * line is: its place, a byte of all of them. No place is 0. Plain files are
  * mapped. If one file is a pipe or compressed, the text of all is stored in
  * memory as it is read.

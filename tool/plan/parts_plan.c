@@ -103,7 +103,7 @@ static uint64_t memory_beside(bool is_static) {
     return (is_static ? UINT64_C(224) : UINT64_C(16)) << 20;
 }
 
-/* A file of hashes has its range, the margin behind it, and what frames them.
+/* A file of hashes has its range, the margin after it, and what frames them.
  */
 static uint64_t hash_file_bytes(double keys, uint32_t parts) {
     const double margin = parts > 1 ? (1 - 1. / parts) / 32 : 0;

@@ -75,7 +75,7 @@ static bool is_zero(const uint8_t *bytes, size_t size) {
     return size == 0 || (bytes[0] == 0 && !memcmp(bytes, bytes + 1, size - 1));
 }
 
-/* A string that is written to behind its end gets zeros up to there: of zeros
+/* A string that is written to after its end gets zeros up to there: of zeros
  * the last is enough. */
 static void call_chunk(struct upload *u, struct string_chunk *p,
                        const struct name *piece) {

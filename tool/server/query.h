@@ -22,7 +22,7 @@ const char *query_name(void); /* the URL, without a password */
  * the server does not say. */
 char *query_key_options(void);
 
-/* Keys, copied one behind the other. Starts as zeros. */
+/* Keys, copied one after another. Starts as zeros. */
 struct remote_keys {
     size_t *ends; /* of each key */
     size_t count, room;

@@ -136,7 +136,7 @@ static void parse_query(struct url *a, const char *shown, const char *query) {
             a->key = decode(value + 1, rest, &a->key_size);
         else if (name != 2 || memcmp(query, "db", 2) != 0 || !value ||
                  !small_number(value + 1, rest, INT32_MAX, &a->db))
-            fail_address(shown, "behind ? stand key=KEY and db=NUMBER");
+            fail_address(shown, "after ? stand key=KEY and db=NUMBER");
         query += size + (query[size] == '&');
     }
 }
@@ -145,9 +145,9 @@ static void parse_query(struct url *a, const char *shown, const char *query) {
 
 static char *without_credentials(const char *url, const char *rest) {
     const size_t size = secret_size(rest);
-    const char *const behind = rest + size + (size > 0);
+    const char *const after = rest + size + (size > 0);
     char *const shown = alloc_memory(strlen(url) + 1);
-    sprintf(shown, "%.*s%s", (int)(rest - url), url, behind);
+    sprintf(shown, "%.*s%s", (int)(rest - url), url, after);
     return shown;
 }
 
@@ -159,7 +159,7 @@ static struct url parse(const char *url, bool keyless) {
                     .shown = without_credentials(url, rest)};
     const size_t credentials = credentials_size(rest);
     if (credentials != secret_size(rest))
-        fail_address(a.shown, "it has an @ behind a / or ?, so that it is not "
+        fail_address(a.shown, "it has an @ after a / or ?, so that it is not "
                               "clear where the password ends: write those of "
                               "user, password and key as %40, %2F and %3F");
     if (credentials) {
@@ -191,7 +191,7 @@ struct url parse_url(const char *word) {
             fail_address(word, "that is no address of a filter in a server, "
                                "and CALYX_REDIS_URL does not help");
         a = parse(base, true);
-        free(a.key); /* what the URL may have behind its DB */
+        free(a.key); /* what the URL may have after its DB */
         a.key = copy_text(word);
         a.key_size = strlen(word);
         char *const shown = alloc_memory(strlen(a.shown) + a.key_size + 3);

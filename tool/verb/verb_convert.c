@@ -161,7 +161,7 @@ static void convert_from(const struct foreign_form *form, const char *path) {
     uint8_t more;
     if (!has_offset && source_fill(source, &more, 1) > 0)
         fail_at(source_name(source), 0,
-                "bytes follow behind the filter; with --offset they would be "
+                "bytes follow after the filter; with --offset they would be "
                 "left alone");
 
     calyx_filter *f;
@@ -236,7 +236,7 @@ static const struct group options = {
          parse_items, &items},
         {0, "offset", "BYTES",
          "With --from parquet or raw: where in FILE the header begins. What "
-         "follows behind the filter is left alone then. Of a Parquet file, "
+         "follows after the filter is left alone then. Of a Parquet file, "
          "give the bloom_filter_offset of a column chunk.",
          parse_offset, NULL},
         {'n', "keys", "COUNT",

@@ -6,7 +6,7 @@
  *     0        "calyx pull 1", the cursor of the next chunk, and the size of
  *              the head; each in a line
  *     512      the head
- *     65536    the chunks, one behind the other
+ *     65536    the chunks, one after another
  *
  * so that a later run can resume at the cursor; the server knows whether its
  * filter is still the same. At the end the part file is read back, compared
@@ -78,7 +78,7 @@ static bool get_at(uint64_t at, void *bytes, size_t size) {
     return true;
 }
 
-/* Only when a chunk has been written is the cursor moved behind it. */
+/* Only when a chunk has been written is the cursor moved after it. */
 static void note_cursor(const char *cursor, size_t size) {
     char lines[HEAD_AT] = "";
     if (size >= sizeof part.cursor)

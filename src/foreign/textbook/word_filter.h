@@ -82,10 +82,10 @@ calyx_status word_size_as_guava(uint64_t capacity, double rate, uint64_t *words,
 uint64_t word_body(const struct word_filter *w);
 /* The file must have a head of this size. */
 calyx_status word_expect_head(uint64_t size, uint64_t head, calyx_error *why);
-/* The file ends behind its bits, and no bit is set at a position that no key
+/* The file ends after its bits, and no bit is set at a position that no key
  * has. For layouts that are not made of words. */
 calyx_status word_expect_bits(struct word_filter *w, calyx_error *why);
-/* The file ends behind its words. */
+/* The file ends after its words. */
 calyx_status word_expect_size(const struct word_filter *w, uint64_t words,
                               calyx_error *why);
 
