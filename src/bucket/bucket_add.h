@@ -256,7 +256,7 @@ ALWAYS_INLINE size_t add_batch_in_loop(
         enum line_insertion here = NOT_ADDED;
         if (__builtin_expect(
                 !is_near_border(hash, scale_in(form, hash), form->width), true))
-            here = add_to_line(q.line, form->width, q.want, form->varies,
+            here = add_to_line(q.line, form->width, q.want, q.varies,
                                most_copies, steps);
         bool is = here == ADDED_FRESH;
         if (__builtin_expect(here == NOT_ADDED, false)) {
@@ -296,7 +296,7 @@ ALWAYS_INLINE size_t add_batch_to_table(struct bucket_table *t,
                                         size_t *added,
                                         add_hash_alone *add_alone,
                                         add_loop *const *loops) {
-    if (is_mixed(t->stage) || (t->shared && has_runs(t->width)))
+    if (t->shared && has_runs(t->width))
         return add_each(t, batch, fresh, added, add_alone);
     struct segment_starts starts[2];
     const struct batch_form form = form_of(t, t->stage, starts);

@@ -14,14 +14,12 @@ enum { EIGHT = 8, RING = 2 * PREFETCH_DISTANCE };
  * they are, which no store changes. */
 struct batch_form {
     uint32_t width;
-    uint32_t varies;    /* is their level 1 or more?                    */
-    bool is_one;        /* segment                                      */
-    bool is_row;        /* are all segments in a row?                   */
-    bool is_moving;     /* are groups on their way to the next stage?   */
+    bool is_one;        /* segment                                       */
+    bool is_row;        /* and if not, are all in a row, and none moves? */
     bool is_special;    /* has it a loop of its own? Then it is unrolled */
-    uint64_t last_here; /* hash whose group has not moved, if any has    */
-    uintptr_t start;    /* of all buckets, if is_one or is_row          */
-    struct bucket_scale scale, next;
+    uint64_t last_here; /* hash whose group has not moved                */
+    uintptr_t start;    /* of all buckets, if is_one or is_row           */
+    struct bucket_scale scale, next;     /* of groups that have moved        */
     const struct segment_starts *starts; /* of scale and next, if neither */
 };
 
@@ -37,19 +35,19 @@ static inline struct batch_form form_of(const struct bucket_table *t,
                                         uint64_t stage,
                                         struct segment_starts *starts) {
     const uint32_t number = stage_number(stage);
+    const bool is_moving = (stage & MOVED_MASK) != 0;
     struct batch_form form = {
         .width = t->width,
-        .varies = number < POSITIONS ? 0 : UINT32_MAX,
         .is_one = stage == 0,
+        .last_here = UINT64_MAX,
         .start = t->start[segment_place(0)],
-        .is_moving = (stage & MOVED_MASK) != 0,
         .scale = scale_at(t, number),
         .starts = starts,
     };
     if (form.is_one) return form;
-    form.is_row = is_in_row(t, number + form.is_moving);
+    form.is_row = !is_moving && form.scale.level && is_in_row(t, number);
     if (!form.is_row) fill_starts(t, &form.scale, &starts[0]);
-    if (!form.is_moving) return form;
+    if (!is_moving) return form;
     form.next = scale_at(t, number + 1);
     form.last_here =
         lowest_scaled64(groups_left(t, stage), form.scale.groups) - 1;
@@ -59,14 +57,15 @@ static inline struct batch_form form_of(const struct bucket_table *t,
 
 /* Has the group of a hash moved? */
 ALWAYS_INLINE bool has_moved(const struct batch_form *form, uint64_t hash) {
-    return form->is_moving && hash > form->last_here;
+    return !form->is_one && hash > form->last_here;
 }
 
 /*
  * Loops over a batch that are compiled by themselves: for tables of one segment
- * at 1 % and 0.1 %, and for those that have grown at 1 %, in a row or apart,
- * and perhaps with groups on their way. All other forms share one, as all do
- * where size counts more.
+ * at 1 % and 0.1 %, and for tables that have grown at 1 %: to twice their size
+ * or more, in a row or apart; and all others, in which groups may be moving,
+ * and hashes at two levels. Other widths share one, as all do where size counts
+ * more.
  */
 enum batch_loop {
     LOOP_ANY,
@@ -74,9 +73,8 @@ enum batch_loop {
     LOOP_FIXED_LOW,
     LOOP_GROWING,
     LOOP_ROW,
-    LOOP_ROW_MOVING,
     LOOP_APART,
-    LOOP_APART_MOVING,
+    LOOP_OTHERS,
     LOOPS
 };
 
@@ -85,9 +83,10 @@ static inline enum batch_loop loop_of(const struct batch_form *form) {
     if (form->is_one && form->width == WIDTH_FIXED) return LOOP_FIXED;
     if (form->is_one && form->width == WIDTH_FIXED_LOW) return LOOP_FIXED_LOW;
     if (form->is_one && form->width == WIDTH_GROWING) return LOOP_GROWING;
-    if (form->width == WIDTH_GROWING && form->varies) {
-        if (form->is_row) return form->is_moving ? LOOP_ROW_MOVING : LOOP_ROW;
-        return form->is_moving ? LOOP_APART_MOVING : LOOP_APART;
+    if (form->width == WIDTH_GROWING) {
+        if (form->scale.level == 0 || form->last_here != UINT64_MAX)
+            return LOOP_OTHERS;
+        return form->is_row ? LOOP_ROW : LOOP_APART;
     }
 #endif
     (void)form;
@@ -101,18 +100,15 @@ ALWAYS_INLINE struct batch_form form_in(enum batch_loop loop,
     if (loop == LOOP_ANY) return to;
     to.is_special = true;
     to.is_one = loop <= LOOP_GROWING;
-    to.is_row = loop == LOOP_ROW || loop == LOOP_ROW_MOVING;
-    to.is_moving = loop == LOOP_ROW_MOVING || loop == LOOP_APART_MOVING;
-    to.varies = to.is_one ? 0 : UINT32_MAX;
+    to.is_row = loop == LOOP_ROW;
+    if (loop != LOOP_OTHERS) {
+        to.last_here = UINT64_MAX;
+        to.scale.level = !to.is_one;
+    }
     to.width = loop == LOOP_FIXED       ? WIDTH_FIXED
                : loop == LOOP_FIXED_LOW ? WIDTH_FIXED_LOW
                                         : WIDTH_GROWING;
     return to;
-}
-
-/* Are hashes at two levels, of which one is 0? */
-static inline bool is_mixed(uint64_t stage) {
-    return stage_number(stage) == POSITIONS - 1 && stage & MOVED_MASK;
 }
 
 ALWAYS_INLINE struct bucket_scale scale_in(const struct batch_form *form,
@@ -161,7 +157,7 @@ ALWAYS_INLINE const uint8_t *byte_in_line(const struct batch_form *form,
 /* A line, and what to look for in it. */
 struct bucket_query {
     uint8_t *line;
-    uint32_t want;
+    uint32_t want, varies;
 };
 
 ALWAYS_INLINE struct bucket_query query_in(const struct bucket_table *t,
@@ -173,12 +169,15 @@ ALWAYS_INLINE struct bucket_query query_in(const struct bucket_table *t,
         return (struct bucket_query){
             .line =
                 (uint8_t *)(form->start + (uintptr_t)at.whole * BUCKET_BYTES),
-            .want = code_from(at.rest, form->width, form->varies),
+            .want = code_from(at.rest, form->width, 0),
         };
     }
+    const struct bucket_scale scale = scale_in(form, hash);
+    const uint32_t varies = varies_at(&scale);
     return (struct bucket_query){
         .line = form->is_row ? line_in(t, form, hash) : *place,
-        .want = code_of(hash, scale_in(form, hash), form->width, form->varies),
+        .want = code_of(hash, scale, form->width, varies),
+        .varies = varies,
     };
 }
 

@@ -162,8 +162,8 @@ ALWAYS_INLINE bool has_in_table(const struct bucket_table *t, uint64_t hash,
         }
     }
     const struct bucket_scale scale = scale_of(t, t->stage, hash);
-    if (t->width != WIDTH_GROWING || scale.level == 0) return rare.any(t, hash);
-    return has_unshared(t, hash, WIDTH_GROWING, scale, UINT32_MAX,
+    if (t->width != WIDTH_GROWING) return rare.any(t, hash);
+    return has_unshared(t, hash, WIDTH_GROWING, scale, varies_at(&scale),
                         line_of_hash(t, hash, scale), steps, rare);
 }
 

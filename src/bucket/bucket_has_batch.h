@@ -88,7 +88,7 @@ ALWAYS_INLINE size_t resolve_all(struct lane_hits *hits, size_t n, bool *found,
  */
 struct spill_query {
     const uint8_t *line;
-    uint32_t want;
+    uint32_t want, varies;
 };
 
 ALWAYS_INLINE struct spill_query spill_query_of(const struct bucket_table *t,
@@ -99,15 +99,17 @@ ALWAYS_INLINE struct spill_query spill_query_of(const struct bucket_table *t,
     const uint64_t unit = form->is_one ? 0 : scale64(hash, scale.units);
     const uint32_t number = form->is_one ? 0 : segment_of(unit);
     const uint64_t begin = segment_begin(number) * t->groups;
+    const uint32_t varies = varies_at(&scale);
     const struct bucket_place at = {
         .index = bucket - begin,
-        .want = code_of(hash, scale, form->width, form->varies),
+        .want = code_of(hash, scale, form->width, varies),
     };
     const uint8_t *const lines =
         segment_lines(t, number, line_at(t, unit, begin));
     return (struct spill_query){
         .line = lines + at.index / SPILL_BUCKETS * BUCKET_BYTES,
         .want = at.want | tag_of(form->width, &at, 0) << form->width,
+        .varies = varies,
     };
 }
 
@@ -132,7 +134,7 @@ ALWAYS_INLINE size_t has_spilled_of_batch(const struct bucket_table *t,
         }
         for (size_t i = 0; i < n; i++) {
             const struct spill_query q = query[i];
-            bool is = steps.find(q.line, q.want, form->varies);
+            bool is = steps.find(q.line, q.want, q.varies);
             if (!is && passes_on(q.line)) {
                 const uint64_t hash = hashes[at[i]];
                 const struct bucket_place place =
@@ -161,16 +163,16 @@ ALWAYS_INLINE void has_prefetched(const struct bucket_table *t,
                                   struct bucket_steps steps) {
     const struct bucket_query q = query_in(t, form, hash, place);
     if (is_lane(form->width)) {
-        const uint32_t code = q.want | (form->varies & 1);
+        const uint32_t code = q.want | (q.varies & 1);
         const struct lane_match match =
-            steps.scans.match16(q.line, code, form->varies);
+            steps.scans.match16(q.line, code, q.varies);
         to->hits.lanes[i] = match.lanes;
         to->hits.code[i] = code;
         to->hits.last[i] = match.last;
         return;
     }
     const struct line_answer answer =
-        ask_line(q.line, form->width, q.want, form->varies, steps.scans);
+        ask_line(q.line, form->width, q.want, q.varies, steps.scans);
     to->has[i] = answer.has;
     to->spilled[i] = answer.spilled;
 }
@@ -235,7 +237,6 @@ ALWAYS_INLINE size_t has_batch_in_loop(const struct bucket_table *t,
            has_spilled_of_batch(t, form, hashes, &findings.spills, has, steps);
 }
 
-/* The hashes of a batch have nothing in common, or another thread writes. */
 ALWAYS_INLINE size_t has_each(const struct bucket_table *t, struct batch batch,
                               bool *found, table_lookup *has) {
     const size_t all = batch.n + batch.more;
@@ -300,7 +301,6 @@ ALWAYS_INLINE size_t has_batch_concurrent(const struct bucket_table *t,
     struct segment_starts starts[2];
     const struct version_copy before = copy_versions(t);
     const uint64_t stage = stage_of(t);
-    if (is_mixed(stage)) return has_each(t, batch, found, has);
     const struct batch_form form = form_of(t, stage, starts);
     size_t yes = loops[loop_of(&form)](t, batch, to, &form);
     const uint64_t moved = moved_since(t, &before, stage);
@@ -323,7 +323,6 @@ ALWAYS_INLINE size_t has_batch_in_table(const struct bucket_table *t,
         return LOADS_ARE_ATOMIC || batch.n <= EIGHT
                    ? has_each(t, batch, found, has)
                    : has_batch_concurrent(t, batch, found, has, loops);
-    if (is_mixed(t->stage)) return has_each(t, batch, found, has);
     struct segment_starts starts[2];
     const struct batch_form form = form_of(t, t->stage, starts);
     return loops[loop_of(&form)](t, batch, found, &form);

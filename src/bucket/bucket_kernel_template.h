@@ -64,22 +64,16 @@ TARGET NOINLINE static size_t has_batch_row(const struct bucket_table *t,
     return has_batch_in_loop(t, batch, found, form, LOOP_ROW, STEPS);
 }
 
-TARGET NOINLINE static size_t has_batch_row_moving(
-    const struct bucket_table *t, struct batch batch, bool *found,
-    const struct batch_form *form) {
-    return has_batch_in_loop(t, batch, found, form, LOOP_ROW_MOVING, STEPS);
-}
-
 TARGET NOINLINE static size_t has_batch_apart(const struct bucket_table *t,
                                               struct batch batch, bool *found,
                                               const struct batch_form *form) {
     return has_batch_in_loop(t, batch, found, form, LOOP_APART, STEPS);
 }
 
-TARGET NOINLINE static size_t has_batch_apart_moving(
-    const struct bucket_table *t, struct batch batch, bool *found,
-    const struct batch_form *form) {
-    return has_batch_in_loop(t, batch, found, form, LOOP_APART_MOVING, STEPS);
+TARGET NOINLINE static size_t has_batch_others(const struct bucket_table *t,
+                                               struct batch batch, bool *found,
+                                               const struct batch_form *form) {
+    return has_batch_in_loop(t, batch, found, form, LOOP_OTHERS, STEPS);
 }
 
 static has_loop *const has_loops[LOOPS] = {
@@ -88,9 +82,8 @@ static has_loop *const has_loops[LOOPS] = {
     [LOOP_FIXED_LOW] = has_batch_fixed_low,
     [LOOP_GROWING] = has_batch_growing,
     [LOOP_ROW] = has_batch_row,
-    [LOOP_ROW_MOVING] = has_batch_row_moving,
     [LOOP_APART] = has_batch_apart,
-    [LOOP_APART_MOVING] = has_batch_apart_moving,
+    [LOOP_OTHERS] = has_batch_others,
 };
 #endif
 
@@ -154,7 +147,14 @@ TARGET NOINLINE static size_t add_batch_apart(struct bucket_table *t,
                              table_add);
 }
 
-/* While groups move, keys are added one by one. */
+TARGET NOINLINE static size_t add_batch_others(struct bucket_table *t,
+                                               struct batch batch, bool *fresh,
+                                               size_t *added,
+                                               const struct batch_form *form) {
+    return add_batch_in_loop(t, batch, fresh, added, form, LOOP_OTHERS, STEPS,
+                             table_add);
+}
+
 static add_loop *const add_loops[LOOPS] = {
     [LOOP_ANY] = add_batch_any,
     [LOOP_FIXED] = add_batch_fixed,
@@ -162,8 +162,7 @@ static add_loop *const add_loops[LOOPS] = {
     [LOOP_GROWING] = add_batch_growing,
     [LOOP_ROW] = add_batch_row,
     [LOOP_APART] = add_batch_apart,
-    [LOOP_ROW_MOVING] = add_batch_any,
-    [LOOP_APART_MOVING] = add_batch_any,
+    [LOOP_OTHERS] = add_batch_others,
 };
 #endif
 
