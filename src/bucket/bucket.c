@@ -285,6 +285,9 @@ static const struct kernel *const kernels[] = {
 #if ON_X86
     &bucket_avx2,
 #endif
+#if BUCKET_ON_128
+    &bucket_128,
+#endif
     &bucket_scalar,
 };
 

@@ -376,7 +376,13 @@ struct table_kernel {
     uint32_t (*count)(const struct bucket_table *t, uint64_t hash);
 };
 
-extern const struct kernel bucket_avx2, bucket_avx512;
+/* Vectors of 128 bits. They would take a tenth of a small WebAssembly module.
+ */
+#if ON_NEON || (ON_SIMD128 && !defined(__OPTIMIZE_SIZE__))
+#define BUCKET_ON_128 1
+#endif
+
+extern const struct kernel bucket_avx2, bucket_avx512, bucket_128;
 
 /* A table of one segment. */
 void table_of(struct bucket_table *t, const uint8_t *body,
