@@ -695,6 +695,12 @@ CALYX_API calyx_status calyx_weigh(const calyx_options *want,
  * The same keys make the same filter, whatever their order and the number of
  * threads.
  *
+ * If the size of the filter is given and fixed, and its kind is bits alone
+ * (`line`, `line2`, `split`, `flat`), keys are added as they come, which takes
+ * no longer than in a filter: from 2^20 bits on, and up to `memory_bytes` of
+ * them. Such a filter, of whatever size from 2^20 bits on, has the number of
+ * distinct keys that its bits tell: within 0.1 %, mostly.
+ *
  * A builder is for one thread. To add from several, give each a builder of its
  * own with the same options, then merge these into one.
  */
@@ -746,7 +752,8 @@ CALYX_API calyx_status calyx_builder_merge(calyx_builder *b,
                                            calyx_builder *other,
                                            calyx_error *why);
 
-/* How many keys of those added so far are distinct; not of a part. */
+/* How many keys of those added so far are distinct; not of a part. Estimated
+ * from the bits where keys are added as they come. */
 CALYX_API calyx_status calyx_builder_count(calyx_builder *b, uint64_t *distinct,
                                            calyx_error *why);
 

@@ -6,6 +6,11 @@
  * added in order: each block of the bits is filled while it is in the cache.
  * Static filters are built layer by layer (kind.h): each layer takes the spool
  * of hashes that the one before has bumped.
+ *
+ * A filter that is bits alone, of a size that is decided and within the memory
+ * of the builder, needs no spool: its bits are the same in whatever order keys
+ * come. Only the number of keys that found a bit missing is not, so the keys of
+ * such a filter are counted by its bits.
  */
 #include <errno.h>
 #include <math.h>
@@ -29,7 +34,8 @@ struct calyx_builder {
     uint32_t part, parts; /* 0: the whole filter */
     struct part first;    /* of the filter, if that is in parts */
     struct part_range range;
-    calyx_filter *added; /* has the range alone; NULL for static kinds */
+    calyx_filter *added; /* the filter, or the range alone; NULL if the keys
+                            wait in the spool */
     uint8_t *block;      /* with the bytes of the range */
     size_t size;         /* of this struct, with the name of the folder */
     char folder[];       /* of temporary files */
@@ -73,6 +79,16 @@ static bool is_size_decided(const calyx_options *want) {
  * would be as large as the list, not as the set: it gets each key once. */
 static bool counts_copies(const struct kind *kind) {
     return kind->can & CALYX_CAN_COUNT && !kind->segments;
+}
+
+/* Is the filter bits alone, of a size that no key changes? It has so many that
+ * they tell the number of keys within 0.1 %. */
+static bool is_counted_by_bits(const calyx_builder *b) {
+    enum { MANY = 1 << 20 };
+    const struct kind *const kind = b->head.kind;
+    return is_size_decided(&b->want) && b->want.growth == 0 &&
+           !b->want.strict && !kind->construction && !kind->counting &&
+           !kind->segments && kind_bits(kind, &b->first.shape) >= MANY;
 }
 
 /* The options for this number of distinct keys. */
@@ -188,8 +204,29 @@ static void free_borrower(calyx_filter *f) {
     calyx_free(f);
 }
 
-static void end_part(calyx_builder *b) {
-    free_borrower(b->added);
+/* ---- Keys that are added as they come ------------------------------------ */
+
+/* A filter to be mapped from a file is written in order. */
+static bool adds_at_once(const calyx_builder *b) {
+    return !b->file_backed && is_counted_by_bits(b) &&
+           body_bytes(b->head.kind, &b->first.shape) <= b->memory_bytes;
+}
+
+static uint64_t count_added(const calyx_builder *b) {
+    struct part *const p = b->added->newest;
+    return p->items = keys_by_bits(b->head.kind, p);
+}
+
+static calyx_status begin(calyx_builder *b, calyx_error *why) {
+    if (b->parts) return begin_part(b, why);
+    return adds_at_once(b) ? calyx_new(&b->want, &b->added, why) : CALYX_OK;
+}
+
+static void end(calyx_builder *b) {
+    if (b->parts)
+        free_borrower(b->added);
+    else
+        calyx_free(b->added);
     release_range(b);
 }
 
@@ -230,7 +267,7 @@ calyx_status calyx_builder_new(const calyx_builder_options *want,
     const uint32_t copies = counts_copies(head.kind) ? 15 : 1;
     spool_init(&b->spool, &head.memory, spool_hashes(b->memory_bytes),
                b->folder, copies);
-    status = b->parts ? begin_part(b, why) : CALYX_OK;
+    status = begin(b, why);
     if (status == CALYX_OK)
         *out = b;
     else
@@ -241,7 +278,7 @@ calyx_status calyx_builder_new(const calyx_builder_options *want,
 void calyx_builder_free(calyx_builder *b) {
     if (!b) return;
     const calyx_memory memory = b->head.memory;
-    end_part(b);
+    end(b);
     spool_end(&b->spool);
     drop_properties(&b->head);
     if (b->head.comment)
@@ -252,7 +289,9 @@ void calyx_builder_free(calyx_builder *b) {
 calyx_status calyx_builder_copy_texts(calyx_builder *b,
                                       const calyx_filter *from,
                                       calyx_error *why) {
-    const calyx_status status = copy_texts(&b->head, from);
+    calyx_status status = copy_texts(&b->head, from);
+    if (status == CALYX_OK && b->added && !b->parts)
+        status = copy_texts(b->added, from);
     return status == CALYX_OK
                ? status
                : fail(why, status, "no memory for the texts of a filter");
@@ -262,8 +301,8 @@ calyx_status calyx_builder_copy_texts(calyx_builder *b,
 
 enum { HASHED_AT_ONCE = 1024 };
 
-static calyx_status add_to_part(calyx_builder *b, const uint64_t *hashes,
-                                size_t n, calyx_error *why) {
+static calyx_status add_hashes(calyx_builder *b, const uint64_t *hashes,
+                               size_t n, calyx_error *why) {
     if (!b->added) return spool_add(&b->spool, hashes, n, why);
     const calyx_status status =
         calyx_add_hashes(b->added, hashes, n, NULL, NULL);
@@ -284,7 +323,7 @@ static calyx_status select_for_part(calyx_builder *b, const uint64_t *hashes,
             ours[count] = hashes[i];
             count += is_in_range(&b->range, hashes[i]);
         }
-        status = add_to_part(b, ours, count, why);
+        status = add_hashes(b, ours, count, why);
     }
     return status;
 }
@@ -292,7 +331,7 @@ static calyx_status select_for_part(calyx_builder *b, const uint64_t *hashes,
 calyx_status calyx_builder_add_hashes(calyx_builder *b, const uint64_t *hashes,
                                       size_t n, calyx_error *why) {
     return b->parts ? select_for_part(b, hashes, n, why)
-                    : spool_add(&b->spool, hashes, n, why);
+                    : add_hashes(b, hashes, n, why);
 }
 
 calyx_status calyx_builder_add(calyx_builder *b, const void *key, size_t size,
@@ -347,7 +386,12 @@ calyx_status calyx_builder_merge(calyx_builder *b, calyx_builder *other,
     if (!have_same_hash(&b->head, &other->head))
         return fail(why, CALYX_MISMATCH,
                     "the builders differ in hash, or in its seed or key");
-    return spool_merge(&b->spool, &other->spool, why);
+    if (!b->added != !other->added)
+        return fail(why, CALYX_MISMATCH,
+                    "the builders differ in capacity, bits, growth or memory");
+    if (!b->added) return spool_merge(&b->spool, &other->spool, why);
+    const calyx_status status = calyx_merge(b->added, other->added, why);
+    return status == CALYX_OK ? calyx_clear(other->added) : status;
 }
 
 /* ---- Bits in a file ------------------------------------------------------ */
@@ -386,7 +430,8 @@ static calyx_status count_range(void *context, const struct hash_range *range,
 /* After the last key. */
 static calyx_status count_keys(calyx_builder *b, uint64_t *distinct,
                                calyx_error *why) {
-    *distinct = 0;
+    *distinct = b->added ? count_added(b) : 0;
+    if (b->added) return CALYX_OK;
     const calyx_status status = spool_seal(&b->spool, b->threads, why);
     if (status != CALYX_OK) return status;
     return spool_read_all(&b->spool, b->threads, count_range, distinct, false,
@@ -417,6 +462,8 @@ static calyx_status add_all(const calyx_builder *b, calyx_filter *f,
     /* More copies of a key than a counter can count are not added. */
     if (counts_copies(b->head.kind))
         f->newest->items += b->spool.added - work.added;
+    if (is_counted_by_bits(b))
+        f->newest->items = keys_by_bits(f->kind, f->newest);
     return status;
 }
 
@@ -595,6 +642,7 @@ static calyx_status finish(calyx_builder *b, bool in_files, calyx_filter **out,
                     b->part, b->parts);
     calyx_status status = count_keys(b, &keys, why);
     if (status != CALYX_OK) return status;
+    if (b->added) return calyx_copy(b->added, out, why);
     const calyx_options want = options_for(b, keys);
     calyx_filter *f;
     status = in_files ? build_in_files(b, want, keys, &f, why)
@@ -624,6 +672,10 @@ calyx_status calyx_builder_save(calyx_builder *b, const char *path,
                                 calyx_error *why) {
     calyx_filter *f = NULL;
     if (b->parts) return save_part(b, path, why);
+    if (b->added) {
+        count_added(b);
+        return calyx_save(b->added, path, why);
+    }
     calyx_status status = finish(b, !b->want.memory, &f, why);
     if (status != CALYX_OK) return status;
     status = calyx_save(f, path, why);

@@ -390,6 +390,8 @@ double keys_for_bits(const struct kind *kind, const struct shape *shape,
 /* The same, given the share of bits that are not set. */
 double keys_for_unset(const struct kind *kind, const struct shape *shape,
                       double unset);
+/* The same for a part as it is, rounded. */
+uint64_t keys_by_bits(const struct kind *kind, const struct part *p);
 double bits_of_key(const struct kind *kind, const struct shape *shape);
 uint64_t count_bits(const struct kind *kind, const struct part *p);
 

@@ -193,6 +193,10 @@ double keys_for_bits(const struct kind *kind, const struct shape *shape,
     return keys_for_unset(kind, shape, fmax(0.5, bits - (double)set) / bits);
 }
 
+uint64_t keys_by_bits(const struct kind *kind, const struct part *p) {
+    return (uint64_t)round(keys_for_bits(kind, &p->shape, count_bits(kind, p)));
+}
+
 double keys_for_unset(const struct kind *kind, const struct shape *shape,
                       double unset) {
     const double bits = (double)kind_bits(kind, shape);

@@ -83,8 +83,7 @@ calyx_status calyx_from_bits(const calyx_options *want, const void *bytes,
 
     struct part *const p = f->newest;
     memcpy(p->body, bytes, size);
-    const uint64_t set = count_bits(f->kind, p);
-    p->items = (uint64_t)round(keys_for_bits(f->kind, &p->shape, set));
+    p->items = keys_by_bits(f->kind, p);
     *out = f;
     return CALYX_OK;
 }

@@ -128,6 +128,59 @@ static void order_memory_and_threads_do_not_change_a_byte(void **state) {
     }
 }
 
+/* Keys are added as they come, but for the builder with little memory, and for
+ * the one whose filter is to be mapped from a file. */
+static void a_large_filter_of_known_size_is_the_same_in_any_order(
+    void **state) {
+    (void)state;
+    enum { MANY = 200000 };
+    static const char *const kinds[] = {"line", "line2", "split", "flat"};
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        const calyx_builder_options want = {
+            .filter = {.kind = kinds[k], .capacity = MANY, .seed = 7},
+            .folder = folder};
+        calyx_builder_options tight = want, mapped = want;
+        tight.memory_bytes = TIGHT;
+        mapped.file_backed = true;
+        calyx_builder *const b = make_builder(want);
+        give_numbers(b, FORWARD, 0, MANY);
+        calyx_filter *const first = finish_and_free(b);
+        calyx_filter *const added = make_filter(want.filter);
+        add_numbers(added, 0, MANY);
+        assert_has_numbers(first, 0, MANY);
+        assert_true(same_bodies(first, added));
+        assert_true(info_of(first).items > MANY - MANY / 200);
+        assert_true(info_of(first).items < MANY + MANY / 200);
+
+        calyx_builder *const ways[] = {make_builder(want), make_builder(want),
+                                       make_builder(tight),
+                                       make_builder(mapped)};
+        give_numbers(ways[0], BACKWARD, 0, MANY);
+        give_numbers(ways[0], SHUFFLED, 0, MANY / 2); /* again */
+        give_numbers(ways[1], SHUFFLED, 0, MANY / 4);
+        calyx_builder *const rest = make_builder(want);
+        give_numbers(rest, FORWARD, MANY / 4, MANY - MANY / 4);
+        assert_ok(calyx_builder_merge(ways[1], rest, NULL));
+        uint64_t left;
+        assert_ok(calyx_builder_count(rest, &left, NULL));
+        assert_int_equal(left, 0);
+        calyx_error why = {0};
+        assert_int_equal(calyx_builder_merge(rest, ways[2], &why),
+                         CALYX_MISMATCH);
+        assert_non_null(strstr(why.text, "memory"));
+        calyx_builder_free(rest);
+        give_numbers(ways[2], SHUFFLED, 0, MANY);
+        give_numbers(ways[3], BACKWARD, 0, MANY);
+        for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+            calyx_filter *const same = finish_and_free(ways[i]);
+            assert_same_bytes(first, same);
+            calyx_free(same);
+        }
+        calyx_free(first);
+        calyx_free(added);
+    }
+}
+
 static void keys_numbers_and_hashes_are_the_same_keys(void **state) {
     (void)state;
     enum { SOME = 3000 };
@@ -299,26 +352,28 @@ static void crowded_hashes_lose_nothing(void **state) {
 static void a_builder_can_go_on_after_it_finished(void **state) {
     (void)state;
     EACH_BUILT_KIND(kind)
-    for (int tight = 0; tight < 2; tight++) {
-        const calyx_builder_options want = {.filter = {.kind = *kind},
-                                            .folder = folder,
-                                            .memory_bytes = tight ? TIGHT : 0};
-        calyx_builder *const b = make_builder(want);
-        give_numbers(b, SHUFFLED, 0, KEYS / 2);
-        calyx_filter *const half = finish(b), *const again = finish(b);
-        assert_same_bytes(half, again);
-        give_numbers(b, SHUFFLED, KEYS / 2, KEYS - KEYS / 2);
-        calyx_filter *const whole = finish_and_free(b);
-        assert_has_numbers(whole, 0, KEYS);
-        calyx_builder *const at_once = make_builder(want);
-        give_numbers(at_once, FORWARD, 0, KEYS);
-        calyx_filter *const same = finish_and_free(at_once);
-        assert_same_bytes(whole, same);
-        calyx_free(half);
-        calyx_free(again);
-        calyx_free(whole);
-        calyx_free(same);
-    }
+    for (int sized = 0; sized < 2; sized++)
+        for (int tight = 0; tight < 2; tight++) {
+            const calyx_builder_options want = {
+                .filter = {.kind = *kind, .capacity = sized ? 200000 : 0},
+                .folder = folder,
+                .memory_bytes = tight ? TIGHT : 0};
+            calyx_builder *const b = make_builder(want);
+            give_numbers(b, SHUFFLED, 0, KEYS / 2);
+            calyx_filter *const half = finish(b), *const again = finish(b);
+            assert_same_bytes(half, again);
+            give_numbers(b, SHUFFLED, KEYS / 2, KEYS - KEYS / 2);
+            calyx_filter *const whole = finish_and_free(b);
+            assert_has_numbers(whole, 0, KEYS);
+            calyx_builder *const at_once = make_builder(want);
+            give_numbers(at_once, FORWARD, 0, KEYS);
+            calyx_filter *const same = finish_and_free(at_once);
+            assert_same_bytes(whole, same);
+            calyx_free(half);
+            calyx_free(again);
+            calyx_free(whole);
+            calyx_free(same);
+        }
 }
 
 /* ---- Options ------------------------------------------------------------- */
@@ -509,14 +564,20 @@ static void memory_that_fails_loses_no_key_and_leaks_nothing(void **state) {
 static void a_saved_filter_is_the_finished_one(void **state) {
     (void)state;
     EACH_BUILT_KIND(kind)
-    for (int backed = 0; backed < 2; backed++) {
+    for (int backed = 0; backed < 3; backed++) {
         /* 1 MiB and more of bits, or none would be in a file */
         const size_t keys = can(*kind, CALYX_CAN_COUNT) ? 250000 : 640000;
-        calyx_builder *const b = make_builder(
-            (calyx_builder_options){.filter = {.kind = *kind, .fpr = 1e-4},
-                                    .folder = folder,
-                                    .memory_bytes = 1 << 20,
-                                    .file_backed = backed});
+        calyx_builder *const b = make_builder((calyx_builder_options){
+            .filter = {.kind = *kind,
+                       .capacity = backed > 1 ? keys : 0,
+                       .fpr = 1e-4},
+            .folder = folder,
+            .memory_bytes = backed > 1 ? 0 : 1 << 20,
+            .file_backed = backed == 1});
+        calyx_filter *const texts = make_filter((calyx_options){.bits = 4096});
+        assert_ok(calyx_set_comment(texts, "of words"));
+        assert_ok(calyx_builder_copy_texts(b, texts, NULL));
+        calyx_free(texts);
         give_numbers(b, SHUFFLED, 0, keys);
         calyx_filter *const f = finish(b);
         assert_true(calyx_has_u64(f, 1) && calyx_has_u64(f, keys - 1));
@@ -525,6 +586,7 @@ static void a_saved_filter_is_the_finished_one(void **state) {
         calyx_builder_free(b);
         calyx_filter *const loaded = load(path), *copy;
         assert_same_bytes(f, loaded);
+        assert_string_equal(calyx_comment(loaded), "of words");
         assert_ok(calyx_copy(f, &copy, NULL)); /* without the builder */
         assert_same_bytes(f, copy);
         calyx_free(copy);
@@ -591,6 +653,7 @@ int main(void) {
         cmocka_unit_test(
             a_built_filter_has_the_bits_of_one_that_keys_were_added_to),
         IN_FOLDER(order_memory_and_threads_do_not_change_a_byte),
+        IN_FOLDER(a_large_filter_of_known_size_is_the_same_in_any_order),
         cmocka_unit_test(keys_numbers_and_hashes_are_the_same_keys),
         IN_FOLDER(builders_that_were_merged_make_the_filter_of_one),
         cmocka_unit_test(builders_of_different_filters_are_not_merged),
