@@ -122,7 +122,7 @@ fuzz:
 	@cmake --build build/fuzz -j $(JOBS)
 	@dev/fuzz $(TIME)
 
-# Deliberate bugs, each of which a test must notice; M=join for those of that name.
+# Deliberate bugs, each of which a test must notice; M=join for the bugs of that name.
 mutants:
 	@dev/install-packages build test check web
 	@dev/mutants $(JOBS) $(M)

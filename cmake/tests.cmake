@@ -105,7 +105,7 @@ foreach(source IN LISTS unit_tests)
         if(threads)
             set_tests_properties(${test} PROPERTIES LABELS threads PROCESSORS 2)
         elseif(level STREQUAL best AND NOT less_sanitized AND NOT name STREQUAL kernels)
-            repeated(${test}) # but for the kernels, as they are shipped
+            repeated(${test}) # except the kernels, as they are shipped
         endif()
     endforeach()
 endforeach()
@@ -140,7 +140,7 @@ endif()
 
 # ---- The inner loop: make quick ---------------------------------------------
 
-# Unit tests at the best level, but for those that take seconds, and the tests of
+# Unit tests at the best level, except those that take seconds, and the tests of
 # the command's frame. The target builds what they need.
 if(NOT sanitizer)
     set(slow_units bucket builder builder_faults damage file growth kernels large

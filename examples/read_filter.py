@@ -3,7 +3,7 @@
 
     read_filter.py [-x] [-k KEY] FILE [WORD...]
 
-Prints the words that the filter has; without any, those of the standard input,
+Prints the words that the filter has; without any, the words of the standard input,
 one on a line. Like grep, it exits with 0 if there was one, with 1 if not, and
 with 2 if the file cannot be used. -x: words are bytes in hexadecimal. -k: the
 secret key of a siphash filter, in hexadecimal. Every checksum is checked.

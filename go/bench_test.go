@@ -35,7 +35,7 @@ func prepare(b *testing.B) *calyx.Filter {
 	return f
 }
 
-// processorTime returns that of this process, in nanoseconds: other processes do not
+// processorTime returns the time of this process, in nanoseconds: other processes do not
 // count.
 func processorTime() int64 {
 	var usage syscall.Rusage
@@ -45,7 +45,7 @@ func processorTime() int64 {
 	return usage.Utime.Nano() + usage.Stime.Nano()
 }
 
-// perKey reports the time of each key instead of that of each round.
+// perKey reports the time of each key instead of the time of each round.
 func perKey(b *testing.B, round func()) {
 	start := processorTime()
 	for i := 0; i < b.N; i++ {

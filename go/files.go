@@ -171,7 +171,7 @@ func (f *Filter) MarshalBinary() ([]byte, error) {
 	return bytes, err
 }
 
-// UnmarshalBinary replaces the filter by that of these bytes, if they are sound.
+// UnmarshalBinary replaces the filter by the filter of these bytes, if they are sound.
 // Filters with a secret key cannot be read so; Load takes the key.
 func (f *Filter) UnmarshalBinary(bytes []byte) error {
 	filter, err := opened(C.calyx_open_options{concurrent: true}, func(how *C.calyx_open_options,

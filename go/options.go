@@ -20,7 +20,7 @@ type Options struct {
 	FirstRate float64 // of the first part, with Growth
 	Probes    uint32  // bits per key; default the best number
 	Strict    bool    // refuse new keys at capacity; default: the rate rises
-	Hash      string  // one of Hashes(); default that of the kind
+	Hash      string  // one of Hashes(); default the hash of the kind
 	Seed      uint64  // of the hash; filters to be merged must share it. Default 0, with Growth random
 	Seeded    bool    // Seed was given, also if it is 0: with Growth, too
 	Key       []byte  // 16 secret bytes, for hashes that take a key

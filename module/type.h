@@ -8,7 +8,7 @@
 int type_register(RedisModuleCtx *ctx);
 
 /* Whose commands work on a filter; on native ones that items can be deleted
- * from, those of both. */
+ * from, the commands of both. */
 enum family { BLOOM, CUCKOO };
 
 /* What a key holds, for commands of a family; for BF commands. */

@@ -79,8 +79,8 @@ char *getenv(const char *name) {
     return NULL;
 }
 
-/* JavaScript has these functions, too; those of the C library, with their
- * tables, would take 13 kB. */
+/* JavaScript has these functions, too; the functions of the C library, with
+ * their tables, would take 13 kB. */
 #ifdef __wasm__
 #define FROM_MATH(name)                                               \
     __attribute__((import_module("math"),                             \

@@ -14,7 +14,7 @@ export interface Options {
   probes?: number;
   /** 0: fixed size; 1.25 to 16: a full filter gets larger, and n may be left out. */
   growth?: number;
-  /** One of hashes(); default that of the kind. */
+  /** One of hashes(); default: the hash of the kind. */
   hash?: string;
   /** Filters to be merged must share it. Default 0, and random with growth. */
   seed?: number | bigint;

@@ -26,7 +26,7 @@ PACKAGE = ["calyx/__init__.py", "calyx/__init__.pyi", "calyx/plain.py", "calyx/p
 
 
 def library(folder):
-    """calyx.c and calyx.h: those of the source package, or made of the tree."""
+    """calyx.c and calyx.h: the files of the source package, or made of the tree."""
     to = Path(folder) / "calyx"
     packed = HERE / "library"
     if packed.is_dir():

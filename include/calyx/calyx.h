@@ -103,40 +103,40 @@ typedef struct calyx_memory calyx_memory; /* see "Advanced" */
 /* What to make. Of capacity, fpr and bits, two determine the third; `fpr` has a
  * default. A filter of fixed size needs capacity or bits. */
 typedef struct calyx_options {
-    const char *kind;   /* one of calyx_kinds(); default the first, "line";
-                           "distinct" with `growth` and without capacity,
-                           first_fpr and concurrent                          */
-    uint64_t capacity;  /* keys to hold at `fpr`, at most 2^40; default 1000
-                           with `growth`                                     */
-    double fpr;         /* 0 < fpr < 1; default 0.01                         */
-    uint64_t bits;      /* size without counters, at most 2^44; default as
-                           needed. "flat" has exactly these bits, other kinds
-                           as many whole blocks as fit. Static kinds: of the
-                           whole body. See calyx_bits_within                 */
-    double growth;      /* 0: fixed size. 1.25 to 16: a full filter allocates
-                           another part, and then holds about `growth` times
-                           the keys, still at `fpr` in all. Kinds with
-                           CALYX_CAN_GROW_IN_PLACE take a quarter more at a
-                           time, whatever its value; for fewer than 128 keys
-                           they begin with one bucket, and double. They keep
-                           `fpr` up to grows_to keys (in calyx_info), at least
-                           2^19 times their first capacity. Then the rate
-                           rises. With 96 parts, at 16 times grows_to, they
-                           are full                                          */
-    double first_fpr;   /* rate of the first part of a filter with `growth`,
-                           less than `fpr`; later parts share the rest.
-                           Default 70 % of `fpr`, less for few keys          */
-    uint32_t probes;    /* bits per key; default the best number             */
-    bool strict;        /* refuse new keys at capacity, or with many threads up
-                           to 256 keys per thread before it; default: the rate
-                           rises, see calyx_describe                         */
-    bool concurrent;    /* many threads may add at once. They may have to wait
-                           for each other, for microseconds; lookups do not */
-    const char *hash;   /* one of calyx_hashes(); default that of the kind   */
-    uint64_t seed;      /* of the hash; filters to be merged must share it.
-                           Default 0, and with `growth` random: see `seeded`.
-                           Anyone who knows the seed can choose keys that
-                           pass or that raise the rate: see calyx_random     */
+    const char *kind;  /* one of calyx_kinds(); default the first, "line";
+                          "distinct" with `growth` and without capacity,
+                          first_fpr and concurrent                          */
+    uint64_t capacity; /* keys to hold at `fpr`, at most 2^40; default 1000
+                          with `growth`                                     */
+    double fpr;        /* 0 < fpr < 1; default 0.01                         */
+    uint64_t bits;     /* size without counters, at most 2^44; default as
+                          needed. "flat" has exactly these bits, other kinds
+                          as many whole blocks as fit. Static kinds: of the
+                          whole body. See calyx_bits_within                 */
+    double growth;     /* 0: fixed size. 1.25 to 16: a full filter allocates
+                          another part, and then holds about `growth` times
+                          the keys, still at `fpr` in all. Kinds with
+                          CALYX_CAN_GROW_IN_PLACE take a quarter more at a
+                          time, whatever its value; for fewer than 128 keys
+                          they begin with one bucket, and double. They keep
+                          `fpr` up to grows_to keys (in calyx_info), at least
+                          2^19 times their first capacity. Then the rate
+                          rises. With 96 parts, at 16 times grows_to, they
+                          are full                                          */
+    double first_fpr;  /* rate of the first part of a filter with `growth`,
+                          less than `fpr`; later parts share the rest.
+                          Default 70 % of `fpr`, less for few keys          */
+    uint32_t probes;   /* bits per key; default the best number             */
+    bool strict;       /* refuse new keys at capacity, or with many threads up
+                          to 256 keys per thread before it; default: the rate
+                          rises, see calyx_describe                         */
+    bool concurrent;   /* many threads may add at once. They may have to wait
+                          for each other, for microseconds; lookups do not */
+    const char *hash; /* one of calyx_hashes(); default the hash of the kind  */
+    uint64_t seed;    /* of the hash; filters to be merged must share it.
+                         Default 0, and with `growth` random: see `seeded`.
+                         Anyone who knows the seed can choose keys that
+                         pass or that raise the rate: see calyx_random     */
     const uint8_t *key; /* 16 secret bytes, for hashes that take a key       */
     const char *kernel; /* one of calyx_kernels(); default the best          */
     const calyx_memory *memory; /* default malloc, and mmap for large filters */
@@ -622,9 +622,9 @@ CALYX_API calyx_status calyx_fold(const calyx_filter *f, uint64_t factor,
 /* The same with the size of another filter, to merge the two: of the same kind,
  * hash, seed or key and number of probes, not larger, and neither has grown.
  * Unless the size is a divisor, the blocks at borders go to both sides, and the
- * rate is higher than that of a filter made so: then one that counts cannot be
- * folded. `fpr_now` does not know of the borders: the rate is up to 3 times as
- * high as it says, most at low rates. */
+ * rate is higher than the rate of a filter made so: then one that counts cannot
+ * be folded. `fpr_now` does not know of the borders: the rate is up to 3 times
+ * as high as it says, most at low rates. */
 CALYX_API calyx_status calyx_fold_like(const calyx_filter *f,
                                        const calyx_filter *like,
                                        calyx_filter **out, calyx_error *why);
@@ -786,8 +786,8 @@ CALYX_API void calyx_builder_free(calyx_builder *b);
  *     calyx_builder_options want = {.filter = {.capacity = n, .fpr = 0.01},
  *                                   .part = 3, .parts = 16};
  *     calyx_builder_new(&want, &b, &why);
- *     calyx_builder_add_hashes(b, hashes, n, &why); // those of other parts
- *     calyx_builder_save(b, "ids.3", &why);         // are skipped
+ *     calyx_builder_add_hashes(b, hashes, n, &why); // the hashes of other
+ * parts calyx_builder_save(b, "ids.3", &why);         // are skipped
  *     ...
  *     calyx_join(paths, 16, NULL, "ids.calyx", &why);
  *
@@ -795,16 +795,16 @@ CALYX_API void calyx_builder_free(calyx_builder *b);
  * not strict, and with `capacity`, the distinct keys of all parts. The filter
  * has the bytes that calyx_save writes for one to which all keys were added in
  * the same order (the number of items depends on the order, in a few keys). A
- * static filter has those of one builder for all keys, if `capacity` is their
- * exact number; with another number it is as right, and larger or slower.
+ * static filter has the items of one builder for all keys, if `capacity` is
+ * their exact number; with another number it is as right, and larger or slower.
  *
  * A builder of a part can be saved only: calyx_builder_finish and
  * calyx_builder_merge return CALYX_CANNOT.
  */
 enum { CALYX_PARTS_MOST = 65536 };
 
-/* The hashes that a builder takes: all, or those of its part. False if there
- * are none. */
+/* The hashes that a builder takes: all, or the hashes of its part. False if
+ * there are none. */
 CALYX_API bool calyx_builder_range(const calyx_builder *b, uint64_t *first,
                                    uint64_t *last);
 
@@ -916,10 +916,10 @@ CALYX_API const char *const *calyx_kernels(void);
 /* What a kind can do. Test for an ability, not for the name of a kind: other
  * kinds may have it. */
 typedef enum calyx_abilities {
-    CALYX_CAN_ADD = 1 << 0,       /* calyx_add and kin                        */
-    CALYX_CAN_REMOVE = 1 << 1,    /* calyx_remove and kin                     */
-    CALYX_CAN_COUNT = 1 << 2,     /* calyx_count beyond 1: each add counts    */
-    CALYX_CAN_MERGE = 1 << 3,     /* calyx_merge                              */
+    CALYX_CAN_ADD = 1 << 0,    /* calyx_add, its forms                       */
+    CALYX_CAN_REMOVE = 1 << 1, /* calyx_remove, its forms                    */
+    CALYX_CAN_COUNT = 1 << 2,  /* calyx_count beyond 1: each add counts    */
+    CALYX_CAN_MERGE = 1 << 3,  /* calyx_merge                              */
     CALYX_CAN_INTERSECT = 1 << 4, /* calyx_intersect                          */
     CALYX_CAN_FOLD = 1 << 5,      /* calyx_fold                               */
     CALYX_CAN_GROW = 1 << 6,      /* options.growth                           */
@@ -934,7 +934,7 @@ typedef enum calyx_abilities {
 } calyx_abilities;
 
 /* A set of calyx_abilities; 0 if there is no kind of this name. calyx_info.can
- * has those of a filter. */
+ * has the abilities of a filter. */
 CALYX_API uint32_t calyx_kind_can(const char *kind);
 
 /* ==== Advanced ============================================================ */
@@ -989,8 +989,8 @@ CALYX_API calyx_status calyx_clear_by(calyx_filter *f,
  *
  *     status = calyx_from_small(&small, bits, &memory, &f);
  *
- * `memory` is that of the filter; `bits` is a block of it, of calyx_small_bytes
- * bytes.
+ * `memory` is the memory of the filter; `bits` is a block of it, of
+ * calyx_small_bytes bytes.
  */
 typedef struct calyx_small {
     uint64_t seed;
@@ -1048,11 +1048,11 @@ CALYX_API calyx_status calyx_from_bits(const calyx_options *want,
  *     hash = calyx_hash(any, key, size);           // of any filter, or yours
  *     found = calyx_bits_has(shape, bits, hash);
  *
- * The bits are those of calyx_bits and doc/FORMAT.md: for "split" with "xxh64"
- * those of Parquet. The calls check the shape, and cannot check the bits: there
- * must be calyx_shape_bytes of them. A shape that no kind has takes 0 bytes,
- * and lookups return true. The bits must not change during a lookup. For bits
- * of another size set `blocks`: calyx_rate_at has the rate.
+ * The bits are laid out as in calyx_bits and doc/FORMAT.md: for "split" with
+ * "xxh64" as in Parquet. The calls check the shape, and cannot check the bits:
+ * there must be calyx_shape_bytes of them. A shape that no kind has takes 0
+ * bytes, and lookups return true. The bits must not change during a lookup. For
+ * bits of another size set `blocks`: calyx_rate_at has the rate.
  */
 typedef struct calyx_shape {
     uint64_t blocks;
@@ -1210,7 +1210,7 @@ typedef enum calyx_inline_word {
     CALYX_INLINE_ROWS,   /* columns of a key: at rows + (hash & row_mask) */
     CALYX_INLINE_ROW_MASK,
     CALYX_INLINE_TWICE /* 1: keys take all columns, and a second bit in
-                          those of the row                              */
+                          the columns of the row                              */
 } calyx_inline_word;
 
 /* ---- What a lookup tests ------------------------------------------------- */
@@ -1294,7 +1294,7 @@ typedef enum calyx_section_type {
 
 typedef struct calyx_section {
     calyx_section_type type;
-    uint32_t number; /* among those of its type                     */
+    uint32_t number; /* among the sections of its type                     */
     uint64_t at, bytes;
     uint64_t step; /* bytes to give to one check                    */
 } calyx_section;

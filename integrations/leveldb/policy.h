@@ -19,8 +19,8 @@
 extern "C" {
 #endif
 
-/* A policy whose filters are as large, to the byte, as those of LevelDB's own
- * with as many bits a key, 1 to 32. NULL with the reason in `why`, if asked
+/* A policy whose filters are as large, to the byte, as the filters of LevelDB's
+ * own with as many bits a key, 1 to 32. NULL with the reason in `why`, if asked
  * for, when it cannot be made. Any number of threads and databases may use one
  * policy. A database may be opened with other bits a key than it was written
  * with: each filter contains its own parameters. */

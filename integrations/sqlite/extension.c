@@ -353,7 +353,7 @@ static void build_end(sqlite3_context *context) {
 
 /* ---- calyx_info(filter) -------------------------------------------------- */
 
-/* SQLite writes the JSON. The names are those of `calyx info --json`. */
+/* SQLite writes the JSON. The names are as in `calyx info --json`. */
 static const char info_query[] =
     "SELECT json_object('kind', ?1, 'keys', ?2, 'capacity', ?3, 'distinct', ?4,"
     " 'rate', ?5, 'rate_promised', ?6, 'bytes', ?7, 'bits', ?8, 'fill', ?9,"

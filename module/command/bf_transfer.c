@@ -116,8 +116,9 @@ static void dump(RedisModuleCtx *ctx, const struct filter *f,
     else if (is_word(word, "0"))
         dump_head(ctx, f);
     else if (!read_cursor(word, &at))
-        RM_ReplyWithError(ctx, "ERR the cursor must be 0, or that of the last "
-                               "reply");
+        RM_ReplyWithError(ctx,
+                          "ERR the cursor must be 0, or the cursor of the last "
+                          "reply");
     else if (at.life != life_of(f))
         RM_ReplyWithError(ctx, "ERR the filter is not the one that was being "
                                "dumped, or not as it was; begin again with "

@@ -5,10 +5,10 @@
  * setting says. Streams and AOFs make native ones by BF.RESERVE: so a
  * CF.RESERVE there without LAYOUT is one of RedisBloom's, whatever it says.
  *
- * RedisBloom looks for those of CF.RESERVE in all words, the key among them,
- * and ignores what it does not know; of those of CF.INSERT it reads the first
- * letter. Streams and AOFs of it are read like that. Clients have to say words
- * whole, each in its place: a typing error should not be an option.
+ * RedisBloom looks for the options of CF.RESERVE in all words, the key among
+ * them, and ignores what it does not know; of the options of CF.INSERT it reads
+ * the first letter. Streams and AOFs of it are read like that. Clients have to
+ * say words whole, each in its place: a typing error should not be an option.
  *
  * What is not in a stream comes from the settings here. A filter that may be
  * larger there than here must not be full: so one that is made without

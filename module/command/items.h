@@ -28,8 +28,9 @@ void items_close(struct items *items);
 /* Some of them, as a view: nothing to close. */
 struct items items_slice(const struct items *items, size_t from, size_t n);
 
-/* Those of the first n items that have their flag set, in their order. `few` is
- * where they go if there are no more than FEW_ITEMS; free others by RM_Free. */
+/* The members of the first n items that have their flag set, in their order.
+ * `few` is where they go if there are no more than FEW_ITEMS; free others by
+ * RM_Free. */
 RedisModuleString **items_chosen(const struct items *items, const bool *flags,
                                  size_t n, RedisModuleString **few,
                                  size_t *chosen);

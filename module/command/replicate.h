@@ -4,10 +4,10 @@
  *
  * A stream does not say which module wrote it. But filters of our own layouts
  * are made in it by words that RedisBloom does not have (LAYOUT, KIND, SEED),
- * and those of valkey-bloom by words that only it has (TIGHTENING, SEED with 32
- * bytes). Where these are missing, the filter is one of RedisBloom's, or one of
- * its layout that was made here, which is the same. So all sides can be
- * replaced by each other, with any settings.
+ * and the filters of valkey-bloom by words that only it has (TIGHTENING, SEED
+ * with 32 bytes). Where these are missing, the filter is one of RedisBloom's,
+ * or one of its layout that was made here, which is the same. So all sides can
+ * be replaced by each other, with any settings.
  */
 #ifndef CALYX_MODULE_REPLICATE_H
 #define CALYX_MODULE_REPLICATE_H

@@ -94,7 +94,7 @@ static uint64_t first_bytes(const struct cuckoo_params *params) {
 
 /* ---- Making -------------------------------------------------------------- */
 
-enum { ALIGNMENT = 16 }; /* that of malloc; slots need no more */
+enum { ALIGNMENT = 16 }; /* the alignment of malloc; slots need no more */
 
 static void *take(const calyx_memory *memory, uint64_t size, calyx_error *why) {
     void *block = size <= SIZE_MAX ? memory->allocate(memory->context,

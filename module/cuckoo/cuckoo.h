@@ -11,7 +11,7 @@
  *
  * Commands see such a filter through layout/cuckoo_layout.c.
  *
- * Statuses, error texts and memory are those of calyx.h: a failed call changes
+ * Statuses, error texts and memory are as in calyx.h: a failed call changes
  * nothing, and explains why. The hash has no seed, as this layout wants it:
  * whoever chooses the items can choose false positives.
  */
@@ -157,7 +157,7 @@ void cuckoo_trim(struct cuckoo *c);
 /* ---- The whole filter ---------------------------------------------------- */
 
 /* The numbers of a filter: its own, or what a header or an RDB file says, of
- * which nothing can be trusted. Buckets are those of the first part. */
+ * which nothing can be trusted. Buckets are the buckets of the first part. */
 struct cuckoo_numbers {
     uint64_t items, buckets, deletes, parts, bucket_size, iterations, expansion;
 };

@@ -6,13 +6,13 @@
  *
  *     u64 where it begins, u64 hash of what follows, bits
  *
- * The hash of a piece is that of the filter's keys, with its seed. Bits may be
- * set during a dump: it has every key that was there at the start. But cleared
- * bits would lose keys that are still there, and a counter is spread over the
- * row, so a changed one would be half old and half new. `rewrites` counts such
- * changes and goes into the hash: pieces from before and after do not fit. So
- * does the member `moves` of calyx_info: a table that grows moves items to
- * where pieces were before.
+ * The hash of a piece is the hash of the filter's keys, with its seed. Bits may
+ * be set during a dump: it has every key that was there at the start. But
+ * cleared bits would lose keys that are still there, and a counter is spread
+ * over the row, so a changed one would be half old and half new. `rewrites`
+ * counts such changes and goes into the hash: pieces from before and after do
+ * not fit. So does the member `moves` of calyx_info: a table that grows moves
+ * items to where pieces were before.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -177,9 +177,9 @@ static size_t whole_lines(size_t size) {
     return (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-/* Another allocator may have replaced the one that the server names: that of a
- * sanitizer uses 16 bytes before small blocks, and aligns large ones. So try
- * many blocks of each small size. */
+/* Another allocator may have replaced the one that the server names: the
+ * allocator of a sanitizer uses 16 bytes before small blocks, and aligns large
+ * ones. So try many blocks of each small size. */
 static bool try_alignment(void) {
     enum { SIZES = 8, TRIED = 32 * SIZES };
     void *block[TRIED];

@@ -87,7 +87,7 @@ static calyx_status copy_runs(struct filter *target,
 
 struct copy_job {
     struct job job;
-    uint64_t target;   /* its life; that of the source is in job.sees[0] */
+    uint64_t target;   /* its life; the life of the source is in job.sees[0] */
     uint64_t at, end;  /* bytes of the row                               */
     uint8_t *copied;   /* a bit for each line                            */
     const char *wrong; /* NULL if all is well                            */

@@ -6,7 +6,8 @@
 #include "layout/layout.h"
 #include "server/api.h"
 
-/* Can its bits be laid over those of another? Else replies; `which` names it.
+/* Can its bits be laid over the bits of another? Else replies; `which` names
+ * it.
  */
 bool is_mergeable(RedisModuleCtx *ctx, const struct filter *f,
                   const char *which);

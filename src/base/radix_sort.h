@@ -19,7 +19,7 @@ void partition_words(uint64_t *words, size_t n, int bits, uint64_t *ends);
 void sort_words(uint64_t *words, size_t n, int bits);
 
 /* Remove words of a sorted array beyond the first `copies` equal ones. Returns
- * the number that is left; *distinct becomes that of different words. */
+ * the number that is left; *distinct becomes the number of different words. */
 size_t limit_copies(uint64_t *words, size_t n, uint32_t copies,
                     uint64_t *distinct);
 

@@ -382,7 +382,7 @@ calyx_status calyx_join(const char *const *parts, size_t n,
     const calyx_builder_options *const want = how ? how : &defaults;
     if (n == 0 || n > CALYX_PARTS_MOST || want->threads > THREADS_MOST)
         return fail(why, CALYX_BAD_ARGUMENT,
-                    "1 to %d parts are wanted, and at most %d threads; not "
+                    "expected 1 to %d parts, and at most %d threads; found "
                     "%llu, and %u",
                     CALYX_PARTS_MOST, THREADS_MOST, (unsigned long long)n,
                     want->threads);

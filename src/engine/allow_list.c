@@ -31,8 +31,8 @@ struct allow_slot {
 };
 
 struct allow_list {
-    uint32_t slots;       /* a power of two, at least twice those in use    */
-    uint32_t used;        /* slots in use, those of dropped keys included   */
+    uint32_t slots; /* a power of two, at least twice those in use    */
+    uint32_t used;  /* slots in use, the slots of dropped keys included   */
     uint32_t room, taken; /* bytes for keys, and of these in use            */
     uint32_t keys, bytes; /* on the list; atomic                            */
 };
@@ -219,7 +219,7 @@ static calyx_status refuse_in_place(const calyx_filter *f, calyx_error *why) {
     if (!is_in_place(f)) return CALYX_OK;
     return fail(why, CALYX_READ_ONLY,
                 "the allow list of a file cannot be changed in place; change "
-                "that of a copy, and save it");
+                "the list of a copy, and save it");
 }
 
 static calyx_status refuse_size(uint64_t taken, uint64_t wanted,
@@ -510,7 +510,8 @@ static calyx_status listed_remove(calyx_filter *f, uint64_t hash,
     return unlisted_calls(f)->remove(f, hash, became);
 }
 
-/* A key on the list is not in the filter: its bits are those of other keys. */
+/* A key on the list is not in the filter: its bits are the bits of other keys.
+ */
 static calyx_status remove_unlisted(calyx_filter *f, uint64_t hash,
                                     const void *key, size_t size,
                                     enum removal *became) {

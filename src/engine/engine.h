@@ -379,8 +379,8 @@ bool plan_growth(const struct calyx_filter *f, const struct part *last,
 
 /* ---- Rates --------------------------------------------------------------- */
 
-/* The rate to expect of a part with this number of keys: that of its bits, and
- * n / 2^64 for absent keys with the hash of one of n keys. */
+/* The rate to expect of a part with this number of keys: the rate of its bits,
+ * and n / 2^64 for absent keys with the hash of one of n keys. */
 double expected_rate(const struct kind *kind, const struct shape *shape,
                      double items);
 

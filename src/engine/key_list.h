@@ -41,7 +41,7 @@ void note_prefetched(struct batch *batch, size_t n);
 const uint64_t *hash_keys(const calyx_filter *f, const struct key_list *keys,
                           size_t from, size_t n, uint64_t *buffer);
 
-/* The bytes of key i; NULL if only its hash is known. Those of a number are
+/* The bytes of key i; NULL if only its hash is known. The bytes of a number are
  * stored in `room`. */
 calyx_key key_at(const struct key_list *keys, size_t i, uint8_t *room);
 

@@ -11,7 +11,7 @@
 
 /* ---- Fold ---------------------------------------------------------------- */
 
-/* Walks the blocks of a part and those of a smaller one, where scale64 now
+/* Walks the blocks of a part and the blocks of a smaller one, where scale64 now
  * sends their keys. A block at a border of the smaller ones may have keys of
  * both sides, unless the smaller number divides the larger. */
 struct fold_walk {

@@ -9,9 +9,9 @@
  * A reader adds 1 to the count and reads the slot in one atomic step, so it
  * never holds a slot without being counted. A release subtracts 1 from a second
  * count in the slot itself. A swap puts a new slot with a count of 0 into the
- * word, and adds the old count, which is final now, to that of the old slot.
- * The thread that brings this to 0, the swap or the last reader, frees the
- * filter. Nobody waits.
+ * word, and adds the old count, which is final now, to the count of the old
+ * slot. The thread that brings this to 0, the swap or the last reader, frees
+ * the filter. Nobody waits.
  */
 #include "filter/live.h"
 

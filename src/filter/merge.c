@@ -78,8 +78,8 @@ static void and_bits(uint8_t *body, const uint8_t *other, uint64_t bytes) {
         store64(body + i, load64(body + i) & peek64(other + i));
 }
 
-/* The counters of a union are the sums, those of an intersection the lesser
- * ones; their bits go with them. */
+/* The counters of a union are the sums, the counters of an intersection the
+ * lesser ones; their bits go with them. */
 static void join(const struct kind *kind, struct part *p, const struct part *q,
                  uint64_t from, uint64_t to, enum joining how) {
     for (uint64_t i = from; i < to; i++) {

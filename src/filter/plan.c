@@ -62,7 +62,7 @@ static double rate_excess(double rate, double fpr) {
     return log(fmax(rate, 1e-300) / fpr);
 }
 
-/* That of `blocks` blocks: nearly a straight line, and falling. */
+/* The rate of `blocks` blocks: nearly a straight line, and falling. */
 static double excess(const struct search *s, rate_of_shape *rate, double blocks,
                      double *error) {
     const struct shape shape = {.blocks = (uint64_t)blocks,
@@ -223,7 +223,7 @@ static uint64_t in_12_bits(uint64_t keys) {
     return keys - keys % unit;
 }
 
-/* The most keys that these blocks hold at this rate, of large numbers but for a
+/* The most keys that these blocks hold at this rate, of large numbers less a
  * 4096th (see rounded()); may be 0. */
 static uint64_t most_keys(const struct kind *kind, uint64_t blocks, double fpr,
                           uint32_t probes) {
@@ -545,7 +545,7 @@ static calyx_status check_size(const calyx_options *want, calyx_error *why) {
 }
 
 /* Options that would decide what a static kind decides by itself. Probes beside
- * bits are those of a plan, and follow from it again. */
+ * bits are the probes of a plan, and follow from it again. */
 static calyx_status check_static(const calyx_options *want,
                                  const struct kind *kind, calyx_error *why) {
     if ((!want->probes || want->bits) && want->growth == 0 && !want->strict &&

@@ -7,8 +7,8 @@
  *
  *     u16 type | u16 bytes of what follows | ...
  *
- * and that of a property goes on with its name and its value, each with a byte
- * 0 at its end.
+ * and the record of a property goes on with its name and its value, each with a
+ * byte 0 at its end.
  */
 #include <string.h>
 
@@ -123,7 +123,7 @@ calyx_status calyx_set_property(calyx_filter *f, const char *name,
     if (is_in_place(f))
         return fail(why, CALYX_READ_ONLY,
                     "the properties of a file cannot be changed in place; "
-                    "change those of a copy, and save it");
+                    "change the properties of a copy, and save it");
     if (name_bytes < 1 || name_bytes > PROPERTY_NAME_BYTES)
         return fail(why, CALYX_BAD_ARGUMENT,
                     "the name of a property has 1 to %d bytes, not %llu",

@@ -61,7 +61,7 @@ static const uint8_t *take(struct payload_reader *r, uint64_t size) {
     return at;
 }
 
-/* `*packed` unless NULL: it is that of a compressed string. */
+/* `*packed` unless NULL: it is the length of a compressed string. */
 static bool get_length(struct payload_reader *r, uint64_t *length,
                        bool *packed) {
     const uint8_t *const at = take(r, 1);

@@ -15,7 +15,7 @@
  * Calyx has. So a filter stays in its layout: from another, or from a filter of
  * Calyx, it could be made only with the keys.
  *
- * Statuses, error texts and keys are those of calyx.h: a failed call changes
+ * Statuses, error texts and keys are as in calyx.h: a failed call changes
  * nothing, and explains why. Memory is malloc's.
  */
 #ifndef CALYX_FOREIGN_FILTER_H

@@ -23,7 +23,7 @@ static const calyx_memory layout_malloc = {layout_calloc, layout_free, NULL};
 /* Zeros; NULL if there is no memory. */
 static inline void *layout_allocate(const calyx_memory *memory, uint64_t size,
                                     calyx_error *why) {
-    enum { ALIGNMENT = 16 }; /* that of malloc; a body needs no more */
+    enum { ALIGNMENT = 16 }; /* the alignment of malloc; a body needs no more */
     void *const block =
         size <= SIZE_MAX
             ? memory->allocate(memory->context, (size_t)size, ALIGNMENT)

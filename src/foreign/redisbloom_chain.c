@@ -387,8 +387,8 @@ calyx_status chain_add(struct chain *c, const void *key, size_t size,
 
 /* ---- Many keys ----------------------------------------------------------- */
 
-/* Keep those of the n keys in `which` that have all their bits in the link, and
- * return their number. Reads STRIDE bits of each key at a time. */
+/* Keep the keys of the n keys in `which` that have all their bits in the link,
+ * and return their number. Reads STRIDE bits of each key at a time. */
 static size_t keep_found(const struct chain_link *l,
                          const struct hash_pair *hashes, uint8_t *which,
                          size_t n) {

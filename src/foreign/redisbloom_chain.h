@@ -14,7 +14,7 @@
  *     chain_has(c, "rose", 4);      // true, always
  *     chain_free(c);
  *
- * Statuses, error texts, keys and memory are those of calyx.h: a failed call
+ * Statuses, error texts, keys and memory are as in calyx.h: a failed call
  * changes nothing, and explains why. The hash has no seed, as this layout wants
  * it: whoever chooses the keys can choose false positives.
  */
@@ -126,7 +126,7 @@ struct chain_info {
 };
 struct chain_info chain_describe(const struct chain *c);
 
-/* A hash of everything that is saved, but for the growth of a chain that does
+/* A hash of everything that is saved, except the growth of a chain that does
  * not grow, which means nothing: equal chains have equal ones. */
 uint64_t chain_digest(const struct chain *c);
 

@@ -103,14 +103,14 @@ static calyx_status check_link(const struct claim *is, uint32_t i,
     if (is->n2 && is->bits != 0 && is->bits != modulus &&
         is->bits != is->bytes * 8) /* 0 in the oldest */
         return damaged(why, i, "the number of bits", (double)is->bits,
-                       "that of its body");
+                       "the number of bits of its body");
     if (is->entries < 1 || is->entries > MOST_ENTRIES ||
         !has_enough_bits(is, modulus))
         return damaged(why, i, "the number of entries", (double)is->entries,
                        "what its bits were made for");
     if (is->items > is->entries)
         return damaged(why, i, "the number of items", (double)is->items,
-                       "at most that of its entries");
+                       "at most the number of items of its entries");
 
     *l = (struct chain_link){
         .bytes = is->bytes,

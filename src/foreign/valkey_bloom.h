@@ -12,7 +12,7 @@
  *
  *     u8 1, u64 bytes of the bits, u32 hashes, seed, bits
  *
- * Statuses, error texts, keys and memory are those of calyx.h: a failed call
+ * Statuses, error texts, keys and memory are as in calyx.h: a failed call
  * changes nothing, and explains why.
  */
 #ifndef CALYX_FOREIGN_VALKEY_BLOOM_H

@@ -266,7 +266,8 @@ calyx_status check_start(const uint8_t start[FIXED_BYTES],
                     "parts first");
     if (memcmp(start, magic, sizeof magic) != 0)
         return load32(start + AT_BYTE_ORDER) == BYTE_ORDER_WORD
-                   ? damaged(why, "its first 8 bytes are not those of a filter")
+                   ? damaged(why, "its first 8 bytes are not the first bytes "
+                                  "of a filter")
                    : fail(why, CALYX_DAMAGED,
                           "not a calyx filter: it starts with other bytes");
     if (load32(start + AT_BYTE_ORDER) != BYTE_ORDER_WORD)
@@ -611,7 +612,7 @@ calyx_status open_head(struct description *d, const calyx_open_options *how,
     if (known != CALYX_OK) return known;
     if (how->most_bytes && d->layout.file_bytes > how->most_bytes)
         return fail(why, CALYX_BAD_ARGUMENT,
-                    "it is of %llu bytes; at most %llu are wanted",
+                    "it is of %llu bytes; the limit is %llu",
                     (unsigned long long)d->layout.file_bytes,
                     (unsigned long long)how->most_bytes);
     if (head->hash->keyed && !how->key)

@@ -129,7 +129,7 @@ calyx_status open_head(struct description *d, const calyx_open_options *how,
 /* XXH3 with a seed, so that ranges that were swapped do not match. */
 uint64_t checksum(const void *bytes, size_t size, uint64_t seed);
 
-/* That of a range, by its number; never UNSEALED. */
+/* The checksum of a range, by its number; never UNSEALED. */
 uint64_t range_sum(const void *bytes, size_t size, uint64_t number);
 /* The same of bytes that other threads may be changing. */
 uint64_t range_sum_shared(const void *bytes, size_t size, uint64_t number);

@@ -46,8 +46,8 @@ enum { MOST_RANGES_OF_KEY = 64 };
 size_t ranges_of_key(const calyx_filter *f, const struct part *p, uint64_t hash,
                      uint64_t *numbers);
 
-/* Number of keys in the newest part: that of the slot; or, if its writer died,
- * an estimate from the bits of unsealed ranges, if that is higher. */
+/* Number of keys in the newest part: the number of the slot; or, if its writer
+ * died, an estimate from the bits of unsealed ranges, if that is higher. */
 uint64_t recovered_items(const struct kind *kind, const struct part *p,
                          const struct state *state, const uint8_t *entries);
 

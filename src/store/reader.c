@@ -93,8 +93,8 @@ static calyx_status get_body(struct reader *reader, const calyx_filter *f,
     return CALYX_OK;
 }
 
-/* Compare the stored checksums with those of the bodies. In a file that is open
- * for writing, a range that is being changed has none. */
+/* Compare the stored checksums with the checksums of the bodies. In a file that
+ * is open for writing, a range that is being changed has none. */
 static calyx_status compare_tables(const struct description *d,
                                    const struct state *state,
                                    const uint8_t *stored,

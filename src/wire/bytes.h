@@ -1,5 +1,5 @@
 /* Numbers in dumps and files of hashes: 8 or 4 bytes, the lowest first; of a
- * double those of the IEEE format. */
+ * double the bytes of the IEEE format. */
 #ifndef CALYX_WIRE_BYTES_H
 #define CALYX_WIRE_BYTES_H
 

@@ -9,8 +9,8 @@
  *     calyx_encode_head
  *
  * A chunk is 1 MiB of the filter's bits, the last one less. The checksum of a
- * head or chunk is its XXH64 with seed 0; that of several chunks is made from
- * theirs, in order.
+ * head or chunk is its XXH64 with seed 0; the checksum of several chunks is
+ * made from theirs, in order.
  */
 #ifndef CALYX_WIRE_DUMP_H
 #define CALYX_WIRE_DUMP_H
@@ -43,7 +43,7 @@ uint32_t dump_expansion(double growth);
 uint64_t dump_chunks(uint64_t bytes);
 size_t dump_chunk_size(uint64_t bytes, uint64_t number);
 
-/* A checksum; and that of chunks followed by one more. */
+/* A checksum; and the checksum of chunks followed by one more. */
 uint64_t dump_sum(const void *bytes, size_t size);
 uint64_t dump_sum_with(uint64_t sum, uint64_t of_chunk);
 

@@ -46,9 +46,9 @@ uint64_t hash_part_margin(uint32_t parts);
 size_t hash_put_head(uint8_t *to, const struct hash_head *head,
                      const char *text);
 
-/* NULL if the first HASH_START_BYTES are those of a hash file, or what is
- * wrong. Then come `text_bytes` and 8 bytes; hash_check_head looks at all of
- * it. */
+/* NULL if the first HASH_START_BYTES are the first bytes of a hash file, or
+ * what is wrong. Then come `text_bytes` and 8 bytes; hash_check_head looks at
+ * all of it. */
 const char *hash_check_start(const uint8_t *start, struct hash_head *head);
 const char *hash_check_head(const uint8_t *bytes, const struct hash_head *head);
 

@@ -25,7 +25,7 @@ def key_of(line, form):
 
 
 def model(verb, flags, files, form):
-    """The lines to print, and those of --dups."""
+    """The lines to print, and the lines of --dups."""
     keys = [[key_of(line, form) for line in file] for file in files]
     if verb == "dedup":
         once, again, seen = [], [], set()

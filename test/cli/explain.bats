@@ -22,7 +22,7 @@ load common
 }
 
 # By doc/FORMAT.md alone.
-@test "the bits of a flat filter are those of the format's formula" {
+@test "the bits of a flat filter are given by the format's formula" {
     seq 100 | "$CALYX" build -n 100 --bits 1000 --probes 7 -o book.calyx
     for key in 5 100 hello; do
         run_calyx explain -f book.calyx --json $key

@@ -37,7 +37,7 @@ setup() {
     prints email,id c@x,8
     run_calyx common --csv --header -k id,email --at-least 1 a.csv b.csv
     prints id,email 1,a@x 2,b@x 3,a@x b@x,9 c@x,8
-    complains "b.csv: its header is not that of a.csv, which is printed"
+    complains "b.csv: its header is not the header of a.csv, which is printed"
     printf 'a b\tc,d\t7\n1\t2\t3\n1\t9\t3\n' >t.tsv
     run_calyx dedup --header -k 'a b,"c,d"' t.tsv
     [ "$(wc -l <out)" = 3 ]
@@ -302,7 +302,7 @@ ROWS
     fails_with "deep:1: at byte 1006 objects and arrays are nested more than 1000 deep"
 }
 
-@test "the keys of random lines are those of a model" {
+@test "the keys of random lines are as in a model" {
     needs gzip
     python3 "$BATS_TEST_DIRNAME/key_model.py" "$CALYX" "$BATS_TEST_TMPDIR" 150 "fields" >out
     says "150 cases"

@@ -123,7 +123,7 @@ verbs() {
     fails_with "unexpected value: --man takes none, found 'yes'"
 }
 
-@test "one operand too many is named" {
+@test "an unexpected operand is named" {
     run_calyx help help again
     fails_with "unexpected operand 'again': calyx help [--man] [all | VERB]"
 }

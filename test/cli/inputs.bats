@@ -67,7 +67,7 @@ verbs="build build-n add check allow common minus dedup verify"
     echo rose >list
     { printf x; tail -c +2 flowers.calyx; } >bad.calyx
     run_calyx minus list bad.calyx
-    fails_with "bad.calyx: damaged: its first 8 bytes are not those of a filter"
+    fails_with "bad.calyx: damaged: its first 8 bytes are not the first bytes of a filter"
 }
 
 # name, its first bytes, what it is, what helps
@@ -127,7 +127,7 @@ utf-16-of-nothing \xff\xfe|UTF-16 text|iconv -f UTF-16 -t UTF-8
         run_calyx dedup <bad
         fails_with "standard input: $is"
         run_calyx verify bad
-        fails_with "damaged: its first 8 bytes are not those of a filter"
+        fails_with "damaged: its first 8 bytes are not the first bytes of a filter"
         run_calyx dedup --text bad
         is_status 0
     done
@@ -345,7 +345,7 @@ goes_on() {
     [ "$(cat out)" -lt 1000 ]
 }
 
-@test "--files0-from names files of any bytes, after those of the command line" {
+@test "--files0-from names files of any bytes, after the files of the command line" {
     printf 'a\n' >one
     printf 'b\n' >$'t\nwo'
     printf 'a\nc\n' >three

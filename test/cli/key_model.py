@@ -1,4 +1,4 @@
-"""Compare the keys of random lines with those of a model, verb by verb.
+"""Compare the keys of random lines with the keys of a model, verb by verb.
 
     key_model.py CALYX FOLDER CASES SEED
 """

@@ -32,7 +32,7 @@ setup() {
     "$CALYX" add --create -n 100 -p 1e-8 -i --csv -k 1 f.calyx list.csv
     run_calyx check -f f.calyx other.csv
     prints 'ROSE,9' '"A, B",9'
-    run_calyx add --create -n 100 f.calyx other.csv # those of the filter
+    run_calyx add --create -n 100 f.calyx other.csv # the options of the filter
     quiet
     run_calyx check -vc -f f.calyx other.csv
     prints 0
@@ -114,7 +114,7 @@ ROWS
     prints Rose
 }
 
-@test "-i and --trim must be those of the filter, in every verb that looks up or adds keys" {
+@test "-i and --trim must be the options of the filter, in every verb that looks up or adds keys" {
     printf '%s\n' Rose iris >keys
     "$CALYX" build -p 1e-6 --kind bucket -o plain.calyx keys
     "$CALYX" build -p 1e-6 --kind bucket -i --trim -o changed.calyx keys

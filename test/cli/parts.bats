@@ -47,7 +47,7 @@ build_parts() { # PARTS [OPTION]...
     done
 }
 
-@test "a ribbon filter of parts is that of one build, with the number of keys that hash counts" {
+@test "a ribbon filter of parts is the filter of one build, with the number of keys that hash counts" {
     seq 400000 >a.txt
     seq 300000 600000 >b.txt
     seq 5 5 600000 >c.txt
@@ -388,7 +388,7 @@ build_parts() { # PARTS [OPTION]...
 
 # ---- Shards -----------------------------------------------------------------
 
-@test "one shard alone, of lines or of hashes cut by shard, is that of a build of all" {
+@test "one shard alone, of lines or of hashes cut by shard, is the filter of a build of all" {
     make_lists
     for kind in line line2 ribbon; do
         options=(--kind $kind --shards 3 -n 70000 -i)

@@ -20,8 +20,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Numbers as keys: those of the old filter, of the new one, and those that are
- * added in place. */
+/* Numbers as keys: the keys of the old filter, of the new one, and those that
+ * are added in place. */
 enum { OLD = 0, OLDS = 500, NEW = 1000000, NEWS = 700, ADDED = 2000000 };
 enum { MOST_ADDED = 10000 };
 

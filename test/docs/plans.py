@@ -269,7 +269,7 @@ def kind_of(line):
 
 
 def compare(line):
-    """Whether our plan is that of the line; None if the line has none."""
+    """Whether our plan is the plan of the line; None if the line has none."""
     if words := re.fullmatch(r"(\w+) (\d+) (\S+): (\d+) bits, (\d+) probes", line):
         kind, n, p, bits, k = words.groups()
         blocks, probes = size(kind, int(n), float(p))

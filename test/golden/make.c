@@ -6,7 +6,7 @@
  *
  * What is there is left alone. A golden file is what some release once wrote
  * and every later one must read; so from the first release on it is made once
- * and never again, and this program stays to show how, and to make those of
+ * and never again, and this program stays to show how, and to make the files of
  * kinds yet to come.
  *
  * A text has a word and a value on each line. `has`, `lacks` and `count` (with

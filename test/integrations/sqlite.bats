@@ -177,7 +177,7 @@ END
     [ "$(sql "PRAGMA trusted_schema = OFF; SELECT size > 0 FROM b")" = 1 ]
 }
 
-# show PAGE NUMBER: its first block of SQL prints so many lines, those of its comments.
+# show PAGE NUMBER: its first block of SQL prints the lines of its comments, NUMBER of them.
 show() {
     awk '/^```sql/ { on = 1; next } on && /^```/ { exit } on' "$1" | grep -v '^\.load' >first.sql
     sql <first.sql >found
@@ -186,7 +186,7 @@ show() {
     diff wanted <(tail -n "$2" found)
 }
 
-@test "the first lines of this README, and those of the whole project, do what they say" {
+@test "the first lines of this README, and of the README of the whole project, do what they say" {
     top=$BATS_TEST_DIRNAME/../..
     show "$top/integrations/sqlite/README.md" 3
     rm ids.calyx

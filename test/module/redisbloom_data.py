@@ -93,7 +93,7 @@ class Full(Exception):
 
 
 class Link:
-    """One Bloom filter. `early` links are those of the first versions: as many
+    """One Bloom filter. `early` links are the links of the first versions: as many
     bytes as the bits need, and bits that are stated differently."""
 
     def __init__(self, size, error, options, early=None):
@@ -439,7 +439,7 @@ def add_all(filter, keys):
 
 
 def normalized(filter):
-    """The numbers that we write in place of those of early versions."""
+    """The numbers that we write in place of the numbers of early versions."""
     filter.early = None
     for link in filter.links:
         link.stated_bits = link.bytes * 8 if link.n2 else link.bits

@@ -1,6 +1,6 @@
 """A server with RedisBloom that reads a stream or an AOF, in short Python. It takes
 only what 2.8 and 8 both take, and make the same filter of; anything else raises
-Refused. Its filters are those of redisbloom_data.py."""
+Refused. Its filters are as in redisbloom_data.py."""
 import struct
 
 import cuckoo_model

@@ -67,7 +67,7 @@ SEED = ("calyx-seed", "1")
 
 
 class Server:
-    """A server with the module, or with None, without one. `options` are those of its
+    """A server with the module, or with None, without one. `options` are as in its
     configuration file, with _ for -; `arguments` go to the module."""
 
     def __init__(self, folder, arguments=(), module=MODULE, **options):
@@ -195,7 +195,7 @@ def cluster_info(node):
 
 def meet(nodes, port="port"):
     """Wait until all know each other by their ids, which they return. The ports
-    of the bus are not those of the clients and 10000, so MEET must name it;
+    of the bus are not the ports of the clients and 10000, so MEET must name it;
     redis-cli --cluster create does not know them. On a busy machine a server
     gives a MEET up that took too long: so it is sent again."""
     clients = [node.client() for node in nodes]

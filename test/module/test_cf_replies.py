@@ -1,5 +1,5 @@
 """What RedisBloom replied to the CF commands, call by call, is what is replied
-here; but for the calls of which cuckoo_replies.txt says what is replied here
+here; except the calls of which cuckoo_replies.txt says what is replied here
 instead."""
 import os
 import re
@@ -10,7 +10,7 @@ from cuckoo_model import header
 from test_drop_in import shown
 
 TABLE = os.path.join(os.path.dirname(__file__), "cuckoo_replies.txt")
-# Names in the table, and those of the model.
+# Names in the table, and the names of the model.
 FIELDS = {"filters": "parts", "bs": "bucket_size", "iter": "iterations",
           "exp": "expansion"}
 
@@ -49,7 +49,7 @@ def calls():
 
 
 @pytest.mark.parametrize("resp", [2, 3])
-def test_replies_are_those_of_redisbloom(start, resp):
+def test_replies_are_as_in_redisbloom(start, resp):
     client = start().client(resp=resp)
     rows = calls()
     assert len(rows) > 250

@@ -474,7 +474,7 @@ def test_deny_oom(start):
 # ---- Time ------------------------------------------------------------------
 
 def all_that_could_take_long(r, turn):
-    """Each command on a filter of 540 MB, and its work over that of reading all of
+    """Each command on a filter of 540 MB, and its work over the work of reading all of
     the filter, at about the same time."""
     def fresh(n):
         return [f"{turn}:{n}:{i}" for i in range(10000)]

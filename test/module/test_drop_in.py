@@ -1,4 +1,4 @@
-"""What RedisBloom replied, call by call, is what is replied here; but for the
+"""What RedisBloom replied, call by call, is what is replied here; except the
 calls of which redisbloom_replies.txt says what is replied here instead."""
 import os
 import re
@@ -52,7 +52,7 @@ def calls():
     return rows
 
 
-def test_replies_are_those_of_redisbloom(start):
+def test_replies_are_as_in_redisbloom(start):
     server = start("calyx-layout", "redisbloom")
     old, new = server.client(), server.client(resp=3)
     rows = calls()

@@ -420,7 +420,7 @@ def natives(r):
 
 def test_repaired_payloads_are_accepted(quiet):
     """What is not changed is accepted after repair: so a refusal later is not
-    that of a wrong sum."""
+    because of a wrong sum."""
     r = quiet.client()
     for values in natives(r):
         if not values[5].startswith(b"CALYXBF\2"):

@@ -7,7 +7,7 @@ import re
 import pytest
 from servers import in_batches, info, restart_saved
 
-# Sizes are those of the server's own allocator; a sanitizer brings another, with
+# Sizes are by the server's own allocator; a sanitizer brings another, with
 # which they are larger.
 SERVERS_OWN = not os.environ.get("CALYX_PRELOAD")
 # The server would keep a histogram of each command that was used, and a list of

@@ -124,7 +124,7 @@ def test_keys_of_other_types_are_left_alone(server, client, path):
     client("HSET", "seen", "colour", "red")
     bad("no filter", "check", "--server", url(server), given=b"1\n")
     assert client("GET", "seen:shards") is None
-    bad("a hash that is not that of a plain filter", "push", "--plain", "--swap", path,
+    bad("a hash that is not the hash of a plain filter", "push", "--plain", "--swap", path,
         url(server))
     assert client("HGETALL", "seen") == [b"colour", b"red"]
 
@@ -207,7 +207,7 @@ def test_what_cannot_be_added_to_says_why(server, client, tmp_path, path):
     bad("let no more in", "add", "--server", url(server, "strict"), given=b"1\n")
 
 
-def test_a_secret_key_and_options_for_keys_are_those_of_the_filter(
+def test_a_secret_key_and_options_for_keys_come_from_the_filter(
         server, client, tmp_path):
     (tmp_path / "key").write_bytes(bytes(range(16)))
     secret = ("--key-file", tmp_path / "key")

@@ -46,7 +46,7 @@ def push(server, path, *options):
     good("push", "--plain", "--piece", "64KiB", *options, path, url(server))
 
 
-def test_lookups_and_additions_are_those_of_the_file(plain, server, client, path, tmp_path):
+def test_lookups_and_additions_are_as_in_the_file(plain, server, client, path, tmp_path):
     push(server, path)
     f = plain.open(client, "seen")
     assert f.has_many(map(str, range(6000))) == [n < 3000 for n in range(6000)]

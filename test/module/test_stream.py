@@ -23,7 +23,7 @@ OTHER_SETTINGS = ("bf-expansion-factor", 0, "calyx-max-filter-bytes", 100,
 # In 2.8 a rate above 0.25 is what it says, in 8 it is 0.25. A stream does not
 # say which it is; here it is as in 2.8.
 RATES = {"b:ns50-over", "b:rate50", "b:rate90", "b:rate26", "b:abbrev2"}
-# Those of them that might be full too early do not get full, but grow.
+# All of them that might be full too early do not get full, but grow.
 UNSURE = {"b:ns50-over", "b:abbrev2"}
 
 
@@ -160,7 +160,7 @@ def all_there(r, key, items):
     assert r("BF.MEXISTS", key, *items) == [1] * len(items)
 
 
-def test_defaults_are_those_of_redisbloom_or_of_the_settings(start):
+def test_defaults_come_from_redisbloom_or_from_the_settings(start):
     stream = encode("BF.ADD", "k", "a") + encode("BF.RESERVE", "r", 0.01, 50)
     for arguments, capacity, expansion in (
             ((), 100, 2),

@@ -39,7 +39,7 @@ def test_the_staged_filter_takes_the_name(r, old, new):
 
 
 @pytest.mark.parametrize("old, new", PAIRS)
-def test_the_time_to_live_is_that_of_the_live_key(r, old, new):
+def test_the_time_to_live_comes_from_the_live_key(r, old, new):
     make(r, "live", old, "a")
     make(r, "staged", new, "b")
     r("PEXPIREAT", "live", 9999999999999)

@@ -90,7 +90,7 @@ def tls_url(server, host="localhost", key="seen", who="", port=None):
 
 
 def commands_of(server):
-    """What it received since CONFIG RESETSTAT, but for what tests say."""
+    """What it received since CONFIG RESETSTAT, except what tests say."""
     stats = info(server.client(), "commandstats")
     return {name.removeprefix("cmdstat_") for name in stats} - {
         "ping", "info", "config|set", "config|resetstat"}

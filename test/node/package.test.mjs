@@ -61,7 +61,7 @@ test("an iterable may use filters while it is read", () => {
   assert.equal(count(g.hasMany(texts("in"))), N);
 });
 
-test("bytes are those of the command", () => {
+test("bytes are the same as by the command", () => {
   const f = new Filter(1000);
   f.addMany(["rose", "tulip"]);
   writeFileSync("ids.calyx", f.toBytes());

@@ -53,7 +53,7 @@ class Buffers {
 }
 
 for (const [name, by] of [["node-redis", () => client], ["a client with callBuffer", () => new Buffers()]])
-  test(`lookups and additions by ${name} are those of the file`, async () => {
+  test(`lookups and additions by ${name} are as in the file`, async () => {
     calyx(["build", "-n", "9000", "-p", "1e-6", "--force", "-o", file("a.calyx")], texts(0, 3000));
     push("a.calyx");
     const f = await PlainFilter.open(by(), "seen");

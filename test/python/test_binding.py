@@ -266,7 +266,7 @@ def test_an_error_of_an_iterator_is_raised():
 
 # ---- Files -------------------------------------------------------------------
 
-def test_a_file_is_that_of_the_command(tmp_path):
+def test_a_file_is_the_same_as_by_the_command(tmp_path):
     keys = [f"line {i}" for i in range(1000)]
     subprocess.run([CALYX, "build", "-n", "1000", "-o", tmp_path / "a.calyx"],
                    input="\n".join(keys).encode() + b"\n", check=True)
@@ -574,7 +574,7 @@ def test_growth():
     assert bytes(f.has_many(range(5000))) == b"\1" * 5000
 
 
-def test_plans_are_those_of_the_library():
+def test_plans_are_as_in_the_library():
     is_ = calyx.plan(10**9, .01)
     assert is_.kind == calyx.kinds()[0] and 1.2e9 < is_.bytes < 1.3e9
     shown = subprocess.run([CALYX, "plan", "-n", "1e9", "-p", "1%", "--json"],

@@ -54,7 +54,7 @@ static void assert_alike(calyx_options want, size_t n, size_t unaligned) {
     calyx_free(f);
 }
 
-static void bits_at_any_address_are_those_of_a_filter(void **state) {
+static void bits_at_any_address_are_as_in_a_filter(void **state) {
     (void)state;
     const double rates[] = {0.3, 0.01, 1e-5};
     EACH_SHAPED_KIND(kind)
@@ -169,7 +169,7 @@ static void what_is_more_than_bits_has_no_shape(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bits_at_any_address_are_those_of_a_filter),
+        cmocka_unit_test(bits_at_any_address_are_as_in_a_filter),
         cmocka_unit_test(a_filter_of_one_key_is_as_small_as_its_kind_allows),
         cmocka_unit_test(adding_in_portions_is_building_at_once),
         cmocka_unit_test(a_shape_takes_another_number_of_blocks),

@@ -1,7 +1,7 @@
 /*
  * Every call to the system that a builder's temporary files need fails once, or
  * from then on: the caller learns of it, and no key is lost. The calls stand in
- * this program, before those of the C library.
+ * this program, before the calls of the C library.
  */
 #define _GNU_SOURCE /* syscall, O_TMPFILE */
 #include <errno.h>

@@ -410,7 +410,8 @@ static void a_buffer_of_another_size_is_refused(void **state) {
     free(bytes.at);
 }
 
-/* A chain like that of a filter grown as far as one can be, without bodies. */
+/* A chain like the chain of a filter grown as far as one can be, without
+ * bodies. */
 static uint32_t most_parts(double growth) {
     calyx_filter *f =
         make_filter((calyx_options){.capacity = 1, .growth = growth});
@@ -682,7 +683,7 @@ static void what_is_larger_than_wanted_is_refused(void **state) {
     calyx_error why;
     assert_int_equal(calyx_decode(bytes.at, bytes.size, &how, &back, &why),
                      CALYX_BAD_ARGUMENT);
-    assert_non_null(strstr(why.text, "at most"));
+    assert_non_null(strstr(why.text, "the limit is"));
     assert_int_equal(calyx_view(bytes.at, bytes.size, &how, &back, NULL),
                      CALYX_BAD_ARGUMENT);
     assert_int_equal(calyx_read(get, &pipe, &how, &back, NULL),

@@ -1,7 +1,7 @@
 /*
  * Every call to the system that may fail while a file is written fails once,
- * and the caller learns of it. The calls stand in this program, before those of
- * the C library.
+ * and the caller learns of it. The calls stand in this program, before the
+ * calls of the C library.
  */
 #define _GNU_SOURCE /* syscall */
 #include <errno.h>

@@ -1,6 +1,6 @@
 /*
  * Filters of other programs: which bits a key has, and what is refused. The
- * positions are those of the programs, computed apart from this code; items of
+ * positions are as in the programs, computed apart from this code; items of
  * every length that takes another path of their hashes.
  */
 #include <stdlib.h>

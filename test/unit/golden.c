@@ -59,7 +59,7 @@ static int drop_scratch(void **state) {
     return rmdir(scratch);
 }
 
-/* Bytes of a file, at an address that can be viewed, with a 0 behind them. */
+/* Bytes of a file, at an address that can be viewed, with a 0 after them. */
 struct bytes {
     uint8_t *at;
     size_t size;
@@ -100,7 +100,7 @@ struct golden {
 };
 
 /* The value of the next line that starts with this word (any, if NULL); moves
- * `*at` behind that line. NULL at the end. */
+ * `*at` after that line. NULL at the end. */
 static const char *next_line(const char **at, const char *word, char *line,
                              size_t most) {
     while (**at) {
@@ -128,7 +128,7 @@ static uint64_t number_of(const struct golden *g, const char *word) {
     return strtoull(value, NULL, 10);
 }
 
-/* A key as the texts have it: bytes behind 0x, otherwise text. */
+/* A key as the texts have it: bytes after 0x, otherwise text. */
 static size_t parse_key(const char *from, uint8_t bytes[LONGEST_KEY]) {
     if (strncmp(from, "0x", 2) != 0) {
         memcpy(bytes, from, strlen(from));
@@ -335,7 +335,7 @@ static struct bytes saved(const calyx_filter *f) {
     return read_bytes(path);
 }
 
-/* But for those that were changed in place, and become as new. */
+/* Except those that were changed in place, and become as new. */
 static void check_writing(const struct golden *g) {
     const bool pages = number_of(g, "alignment") == 4096;
     for (int i = 0; i < OPENERS; i++) {
@@ -488,7 +488,7 @@ static void the_worked_example_is_a_filter(void **state) {
     free(dump);
 }
 
-static void the_hashes_in_format_md_are_those_of_the_code(void **state) {
+static void the_hashes_in_format_md_agree_with_the_code(void **state) {
     (void)state;
     char *block = block_of_document("hashes"), line[LINE];
     const char *at = block;
@@ -527,7 +527,7 @@ static void assert_sets(unsigned columns, unsigned sets) {
 }
 
 /* Numbers of columns are decimal, sets hexadecimal. */
-static void the_column_sets_in_format_md_are_those_of_the_code(void **state) {
+static void the_column_sets_in_format_md_agree_with_the_code(void **state) {
     (void)state;
     char *block = block_of_document("sets"), *at = block, *end;
     unsigned columns = 0, sets = 0;
@@ -584,7 +584,7 @@ static calyx_filter *filter_of_hash(const char *kind, unsigned probes,
 }
 
 /* Kind, probes and hash, then the bits that are set, from the first on. */
-static void the_bits_in_format_md_are_those_of_the_code(void **state) {
+static void the_bits_in_format_md_agree_with_the_code(void **state) {
     (void)state;
     char *block = block_of_document("places"), line[LINE];
     const char *at = block;
@@ -630,7 +630,7 @@ static uint64_t salt_of(unsigned w) {
     return line_salt[w];
 }
 
-static void the_salts_in_format_md_are_those_of_the_code(void **state) {
+static void the_salts_in_format_md_agree_with_the_code(void **state) {
     (void)state;
     check_columns("salts", LINE_COLUMNS, salt_of);
 }
@@ -856,11 +856,11 @@ int main(void) {
         cmocka_unit_test(golden_files_with_a_secret_key_do_not_open_without_it),
         cmocka_unit_test(full_golden_files_refuse_another_key),
         cmocka_unit_test(the_worked_example_is_a_filter),
-        cmocka_unit_test(the_hashes_in_format_md_are_those_of_the_code),
-        cmocka_unit_test(the_column_sets_in_format_md_are_those_of_the_code),
+        cmocka_unit_test(the_hashes_in_format_md_agree_with_the_code),
+        cmocka_unit_test(the_column_sets_in_format_md_agree_with_the_code),
         cmocka_unit_test(columns_are_taken_equally_often_and_pairs_nearly_so),
-        cmocka_unit_test(the_bits_in_format_md_are_those_of_the_code),
-        cmocka_unit_test(the_salts_in_format_md_are_those_of_the_code),
+        cmocka_unit_test(the_bits_in_format_md_agree_with_the_code),
+        cmocka_unit_test(the_salts_in_format_md_agree_with_the_code),
     };
     /* Files have the same bytes at each level: those above show it. */
     const struct CMUnitTest of_reader[] = {

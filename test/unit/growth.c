@@ -184,7 +184,7 @@ static void check_many_against_one(const calyx_filter *f, uint64_t keys) {
     }
 }
 
-/* A batch may be looked up in another order than that of its keys. */
+/* A batch may be looked up in another order than the order of its keys. */
 static void a_grown_filter_answers_batches_like_single_lookups(void **state) {
     (void)state;
     enum { KEYS = 600000 };

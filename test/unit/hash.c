@@ -92,7 +92,7 @@ static void xxh3_gives_its_published_values(void **state) {
 
 /* Ours has roads of its own for some lengths. The key ends where its memory
  * does, and begins where it begins, so that no byte beyond may be read. */
-static void xxh3_is_that_of_the_library_at_every_length(void **state) {
+static void xxh3_agrees_with_the_library_at_every_length(void **state) {
     (void)state;
     struct generator random = {2};
     for (size_t size = 1; size <= 300; size++)
@@ -157,7 +157,7 @@ static void murmur3_gives_its_published_values(void **state) {
             vectors[i].hash);
 }
 
-/* Those of FNV's authors, before the final mix. */
+/* The vectors of FNV's authors, before the final mix. */
 static void fnv1a_gives_its_published_values_mixed(void **state) {
     (void)state;
     static const struct text_vector vectors[] = {
@@ -280,7 +280,7 @@ static void a_key_its_hash_and_its_number_leave_the_same_bits(void **state) {
  * key which passed here by chance would be a surprise; the seed is fixed. */
 static const double RARE = 1e-6;
 
-static void many_hashes_are_those_of_each_key(void **state) {
+static void many_hashes_are_the_same_as_single_ones(void **state) {
     (void)state;
     static const calyx_key keys[] = {{"rose", 4}, {"", 0}, {"rose\0iris", 9}};
     enum { KEYS = sizeof keys / sizeof keys[0] };
@@ -410,7 +410,7 @@ static void a_key_of_over_4_gib_is_hashed_whole(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(xxh3_gives_its_published_values),
-        cmocka_unit_test(xxh3_is_that_of_the_library_at_every_length),
+        cmocka_unit_test(xxh3_agrees_with_the_library_at_every_length),
         cmocka_unit_test(xxh64_gives_its_published_values),
         cmocka_unit_test(siphash_gives_its_published_values),
         cmocka_unit_test(random_bytes_differ_from_call_to_call),
@@ -421,7 +421,7 @@ int main(void) {
         cmocka_unit_test(a_number_hashes_as_its_eight_little_endian_bytes),
         cmocka_unit_test(many_numbers_hash_as_single_ones_with_any_seed),
         cmocka_unit_test(a_key_its_hash_and_its_number_leave_the_same_bits),
-        cmocka_unit_test(many_hashes_are_those_of_each_key),
+        cmocka_unit_test(many_hashes_are_the_same_as_single_ones),
         cmocka_unit_test(bytes_after_a_nul_belong_to_the_key),
         cmocka_unit_test(the_empty_key_is_a_key),
         cmocka_unit_test(another_seed_gives_another_hash),

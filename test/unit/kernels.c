@@ -45,8 +45,8 @@ static void on_list(const struct kind *kind, const struct shape *shape,
 }
 
 /* Run a test on every kernel that this machine runs, plain and shared, of every
- * kind, with every number of probes and various numbers of blocks. Those of
- * tables are compared in bucket.c. */
+ * kind, with every number of probes and various numbers of blocks. The kernels
+ * of tables are compared in bucket.c. */
 static void on_every_kernel(look *test) {
     static const uint64_t blocks[] = {1, 2, 3, 7, 1000, 2003};
     EACH_KIND_OF_BITS(name) {
@@ -266,7 +266,7 @@ static void kernels_agree_on_bodies_beyond_the_cache(void **state) {
         const struct kind *kind = kind_named(*name);
         const uint64_t blocks = (UINT64_C(33) << 23) / kind->block_bits;
         if (kind->counting)
-            continue; /* its lookups are those of a line filter */
+            continue; /* its lookups are the lookups of a line filter */
         for (uint32_t k = 8; k <= kind->most_probes && k <= 16; k += 8) {
             const struct shape shape = {.blocks = blocks, .probes = k};
             for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++) {

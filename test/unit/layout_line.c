@@ -286,7 +286,7 @@ static void assert_positions(const char *text, const char *key,
 
 /* FNV-1a of "a" is 12638187200555641996: in Python, all sums are exact; else
  * they are taken modulo 2^64. Computed with Python. */
-static void signs_and_sums_are_those_of_the_line(void **state) {
+static void signs_and_sums_are_as_in_the_line(void **state) {
     (void)state;
     assert_positions("fnv1a double 4 mod 1009 byte", "a",
                      POSITIONS(473, 189, 914, 630));
@@ -420,7 +420,7 @@ int main(void) {
         cmocka_unit_test(
             a_line_with_the_most_and_longest_seeds_is_written_whole),
         cmocka_unit_test(a_wrong_line_names_the_word_that_is_wrong),
-        cmocka_unit_test(signs_and_sums_are_those_of_the_line),
+        cmocka_unit_test(signs_and_sums_are_as_in_the_line),
         cmocka_unit_test(bits_lie_in_the_order_of_the_line),
         cmocka_unit_test(bits_that_the_layout_does_not_have_are_refused),
         cmocka_unit_test(known_flaws_are_named),

@@ -346,7 +346,7 @@ static void any_number_of_bits_is_taken_as_it_is(void **state) {
         8);
 }
 
-static void a_filter_of_1000_bits_for_100_keys_is_that_of_the_book(
+static void a_filter_of_1000_bits_for_100_keys_agrees_with_the_book(
     void **state) {
     (void)state;
     const calyx_options want = {
@@ -626,7 +626,7 @@ int main(void) {
         cmocka_unit_test(a_filter_is_made_as_planned),
         cmocka_unit_test(any_number_of_bits_is_taken_as_it_is),
         cmocka_unit_test(
-            a_filter_of_1000_bits_for_100_keys_is_that_of_the_book),
+            a_filter_of_1000_bits_for_100_keys_agrees_with_the_book),
         cmocka_unit_test(more_memory_is_never_exceeded_and_never_worse),
         cmocka_unit_test(sizes_that_no_filter_has_are_refused),
         cmocka_unit_test(lower_rates_take_no_fewer_probes),

@@ -323,7 +323,7 @@ static bool add_dense(struct dense *matrix, bool *used, struct dense d) {
     return d.result == 0;
 }
 
-static void flags_are_those_of_textbook_elimination(void **state) {
+static void flags_agree_with_textbook_elimination(void **state) {
     (void)state;
     static struct dense matrix[DENSE_ROWS], saved[DENSE_ROWS];
     static bool used[DENSE_ROWS], saved_used[DENSE_ROWS];
@@ -861,7 +861,7 @@ int main(void) {
         cmocka_unit_test(lots_begin_at_their_lowest_hash),
         cmocka_unit_test(hashes_that_are_not_mixed_move_down_the_layers),
         cmocka_unit_test(a_group_with_too_many_keys_is_bumped_whole),
-        cmocka_unit_test(flags_are_those_of_textbook_elimination),
+        cmocka_unit_test(flags_agree_with_textbook_elimination),
         cmocka_unit_test(every_kernel_answers_as_the_scalar_one),
         cmocka_unit_test(a_large_batch_answers_as_single_lookups_do),
         cmocka_unit_test(every_kernel_finds_places_beyond_2_gigabytes),

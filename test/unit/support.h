@@ -112,8 +112,8 @@ struct generator {
 uint64_t random_word(struct generator *from);
 uint64_t random_below(struct generator *from, uint64_t limit);
 
-/* The exact odds that of n trials with the chance p each, at least (or at most)
- * x succeed. */
+/* The exact odds that, of n trials with the chance p each, at least (or at
+ * most) x succeed. */
 double odds_at_least(uint64_t x, uint64_t n, double p);
 double odds_at_most(uint64_t x, uint64_t n, double p);
 

@@ -1,7 +1,7 @@
 /*
  * The locks of a concurrent filter whose keys have one block each. A batch that
  * expects other threads is grouped before it is added. That must not show: the
- * answers, the bits and the number of keys are those of a plain filter.
+ * answers, the bits and the number of keys are as in a plain filter.
  */
 #include "engine/stripes.h"
 

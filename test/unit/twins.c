@@ -22,7 +22,7 @@ static calyx_options hashed(const char *kind, const char *hash) {
 #define EACH_HASH(hash) \
     for (const char *const *hash = calyx_hashes(); *hash; hash++)
 
-static void the_hash_of_a_number_is_that_of_its_bytes(void **state) {
+static void the_hash_of_a_number_is_the_hash_of_its_bytes(void **state) {
     (void)state;
     EACH_HASH(hash) {
         calyx_filter *f = make_filter(hashed("line", *hash));
@@ -223,7 +223,7 @@ static void a_filter_that_grew_has_the_memory_it_allocated(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_hash_of_a_number_is_that_of_its_bytes),
+        cmocka_unit_test(the_hash_of_a_number_is_the_hash_of_its_bytes),
         cmocka_unit_test(all_calls_of_every_kind_and_hash_agree),
         cmocka_unit_test(keys_are_counted_alike_by_bytes_number_and_hash),
         cmocka_unit_test(what_is_added_by_one_twin_is_removed_by_another),

@@ -583,7 +583,7 @@ static void filters_that_differ_are_not_folded_to_each_others_size(
     calyx_free(f);
 }
 
-static void the_rate_of_a_folded_filter_is_that_of_a_small_one(void **state) {
+static void a_folded_filter_has_the_rate_of_a_small_one(void **state) {
     (void)state;
     enum { N = 100000 };
     EACH_KIND_THAT_CAN(kind, CALYX_CAN_FOLD) {
@@ -1173,7 +1173,7 @@ int main(void) {
             folding_to_another_size_costs_little_where_it_is_much_smaller),
         cmocka_unit_test(
             filters_that_differ_are_not_folded_to_each_others_size),
-        cmocka_unit_test(the_rate_of_a_folded_filter_is_that_of_a_small_one),
+        cmocka_unit_test(a_folded_filter_has_the_rate_of_a_small_one),
         cmocka_unit_test(large_filters_can_be_folded_often),
         cmocka_unit_test(a_grown_filter_folds_part_by_part),
         cmocka_unit_test(a_frozen_filter_answers_the_same),

@@ -1,4 +1,4 @@
-// Plan: its numbers are those of `calyx plan --json`, its state is in the
+// Plan: its numbers are the same as in `calyx plan --json`, its state is in the
 // address, and nothing that is typed breaks it.
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -128,7 +128,7 @@ test("what is no URL of a web server is refused", async () => {
     await page.click("#url-form button");
     assert.match(await page.locator("#damage").textContent(), /begins with https:\/\//);
     assert.equal(await page.getAttribute("#inspect-say", "data-verdict"), "damaged");
-    assert.ok(await page.isHidden("#facts"), "not those of the filter before");
+    assert.ok(await page.isHidden("#facts"), "not the facts of the filter before");
     assert.equal((await inspectUrl(page, at + "plain/small.calyx")).verdict, "remote");
   }
   await close(page);

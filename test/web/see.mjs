@@ -70,7 +70,7 @@ test("every kind of bits: a word that was added is found, another certainly not"
   await close(page);
 });
 
-test("the bits of a word are those of doc/FORMAT.md, also where two probes meet", async () => {
+test("the bits of a word are as in doc/FORMAT.md, also where two probes meet", async () => {
   const page = await open("?part=see&see=flat&do=%2Bviolet");
   assert.deepEqual((await probes(page)).map((row) => row[1]), ["99", "5", "99", "81"]);
   await close(page);

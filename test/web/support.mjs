@@ -82,7 +82,7 @@ after(async () => {
   assert.deepEqual(trouble, [], "the page complained");
 });
 
-// A page that is on its way. With `options`, those of a browser context, it has
+// A page that is on its way. With `options`, the options of a browser context, it has
 // one of its own, and else shares what a browser keeps.
 export async function go(address, options) {
   const page = (!options && idle.pop()) || await newPage(options);
@@ -146,7 +146,7 @@ export const paste = (page, field, letter, n = 1e7) =>
     document.execCommand("insertText", false, text[0].repeat(text[1]));
   }, [letter, n]);
 
-// The exact numbers in a row: those of its <data>.
+// The exact numbers in a row: the numbers of its <data>.
 export const numbers = (row) => row.locator("data").evaluateAll((all) =>
   all.map((each) => Number(each.value)));
 

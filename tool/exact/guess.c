@@ -2,7 +2,7 @@
  * A guess at an input before it is read: how many lines are candidates.
  *
  * Inputs of up to 4 GB are read, and of their hashes a share is counted: all
- * lines with these hashes, so that the numbers are true but for chance. Of
+ * lines with these hashes, so that the numbers are true except for chance. Of
  * larger inputs pieces are read that are spread over the files. If they have a
  * share q of the lines, a pair of equal lines is seen with a chance of q
  * squared; that gives the number of pairs, and from it roughly the number of

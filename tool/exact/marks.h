@@ -60,7 +60,7 @@ uint64_t marks_count(const struct line_marks *marks, uint64_t first);
  * are not. */
 void marks_start(struct line_marks *marks, uint64_t first, bool marked);
 
-/* Output the lines of a block that has block->ends, after those of earlier
+/* Output the lines of a block that has block->ends, after the lines of earlier
  * blocks. To be called in order. */
 void marks_print_block(struct line_marks *marks, struct text_block *block);
 

@@ -24,7 +24,7 @@ const char *hash_reader_text(const struct hash_reader *reader);
 size_t hash_reader_next(struct hash_reader *reader, const uint64_t **hashes);
 void hash_reader_close(struct hash_reader *reader);
 
-/* Fail unless the hashes are those of this filter. */
+/* Fail unless the hashes are made for this filter. */
 void hash_reader_expect(const struct hash_reader *reader,
                         const calyx_filter *hasher);
 

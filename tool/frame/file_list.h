@@ -12,7 +12,8 @@ void parse_file_list(const struct verb_option *option, const char *value);
 #define FILE_LIST_OPTION                                                       \
     {                                                                          \
         0, "files0-from", "FILE",                                              \
-            "Read the files that FILE names, too, after those of the command " \
+            "Read the files that FILE names, too, after the files of the "     \
+            "command "                                                         \
             "line. A NUL byte ends each name, as 'find -print0' writes them; " \
             "- is standard input.",                                            \
             parse_file_list, NULL                                              \

@@ -167,7 +167,7 @@ static void judge_validators(struct transfer *t) {
         WRONG(t, "%s", CHANGED);
 }
 
-/* Sets t->wrong unless the header is that of the answer wanted. */
+/* Sets t->wrong unless the header is the header of the answer wanted. */
 static void judge_partial_content(struct transfer *t) {
     const struct range_answer *const a = &t->answer;
     if (a->is_encoded)

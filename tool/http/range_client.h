@@ -35,7 +35,7 @@ BY_LIBCURL uint64_t range_client_file_bytes(const struct range_client *client);
 
 /* Was the file less than 2 seconds old when it was opened? Then it may be
  * replaced once more without another ETag, if that is made of its time in
- * seconds and of its size, as that of nginx is. */
+ * seconds and of its size, as the ETag of nginx is. */
 BY_LIBCURL bool range_client_is_young(const struct range_client *client);
 
 /* Say that the file has changed meanwhile. */

@@ -18,15 +18,15 @@ struct key_maker {
     size_t field_room;
 };
 
-/* Does a key have to be made, since its bytes are not those of a line? */
+/* Does a key have to be made, since its bytes are not the bytes of a line? */
 bool keys_are_made(void);
 
 /* Does a line end before a carriage return, too? */
 bool line_ends_are_crlf(void);
 
-/* Put the key of a line after the others. `columns` are those of key_form with
- * numbers for names. If the line lacks a field, and that is not an empty one,
- * LACKS_FIELD, with the error that it may be. */
+/* Put the key of a line after the others. `columns` are the columns of key_form
+ * with numbers for names. If the line lacks a field, and that is not an empty
+ * one, LACKS_FIELD, with the error that it may be. */
 enum key_result { KEY_MADE, LACKS_FIELD, LINE_IS_WRONG };
 enum key_result make_key(struct key_maker *maker, const calyx_key *line,
                          const struct field_range *columns,

@@ -69,6 +69,6 @@ void header_note(char *name, const calyx_key *header) {
         }
     if (!of_all || said || !text || is_stored(header)) return;
     said = true;
-    warn_at(name, "its header is not that of %s, which is printed",
+    warn_at(name, "its header is not the header of %s, which is printed",
             files[first]);
 }

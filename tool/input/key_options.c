@@ -423,7 +423,7 @@ static bool parse_word(struct key_options *o, const char *word, char **rest) {
     return strcmp(word, "--jsonl") == 0 && add_json_field(o, value);
 }
 
-/* Of options from a text: those of the command line stay. */
+/* Of options from a text: the options of the command line stay. */
 static void options_free(struct key_options *o) {
     for (size_t i = 0; i < o->ranges_count; i++)
         free((char *)(uintptr_t)o->ranges[i].name);

@@ -22,7 +22,7 @@ struct field_range {
 enum { SEPARATOR_ROOM = 16 };
 struct field_separator {
     char bytes[SEPARATOR_ROOM];
-    size_t size; /* 0: that of the format */
+    size_t size; /* 0: the separator of the format */
 };
 
 struct key_options {
@@ -53,7 +53,7 @@ void key_options_expect_sound(void);
 /* --text: read lines from a file whatever it looks like? */
 bool accepts_any_bytes(void);
 
-/* Store those of the command line with a filter that is being made. */
+/* Store the options of the command line with a filter that is being made. */
 void key_options_store(calyx_filter *f);
 
 /* What a filter was built with, "" for none; NULL if unknown. */
@@ -71,9 +71,9 @@ bool key_is_one_field(const struct key_options *o);
 bool key_options_given(void);
 
 /* Go by what these filters were built with, unless options are given: then say
- * so if the keys may not be those of a filter. Fails if two filters do not
- * agree, or if -i or --trim of the command line differs from a filter's. Call
- * it before any line is read. */
+ * so if the keys may not be the options of a filter. Fails if two filters do
+ * not agree, or if -i or --trim of the command line differs from a filter's.
+ * Call it before any line is read. */
 void key_options_use(size_t n, const char *const *names,
                      calyx_filter *const *filters);
 
@@ -81,8 +81,8 @@ void key_options_use(size_t n, const char *const *names,
 void key_options_compare(const char *a_name, const calyx_filter *a,
                          const char *b_name, const calyx_filter *b);
 
-/* What to add to an error in a line: nothing, or that the options are those of
- * a filter, and what to do. */
+/* What to add to an error in a line: nothing, or that the options are the
+ * options of a filter, and what to do. */
 const char *key_options_hint(void);
 
 /* What to add if a line lacks the field of this path: nothing, or that a path

@@ -25,7 +25,8 @@ struct line_input {
     size_t carried, carry_room;
     struct record_state state; /* of the bytes carried */
 
-    /* Columns of headers, the last those of this file; blocks point to them. */
+    /* Columns of headers, the last the columns of this file; blocks point to
+     * them. */
     struct field_range **columns;
     size_t columns_count;
     struct key_maker splitter;

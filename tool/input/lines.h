@@ -78,7 +78,8 @@ struct line_input *input_open(int count, char **names, bool counted,
                               size_t block_size, struct kept_text *kept);
 
 /* Fill a block; false at the end. One thread at a time. A block with an error
- * is followed by those of the next file. An empty file has one empty block. */
+ * is followed by the blocks of the next file. An empty file has one empty
+ * block. */
 bool input_next(struct line_input *input, struct text_block *block);
 
 /* Share of the bytes that have been read, or -1 if unknown. Any thread. */

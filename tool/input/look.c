@@ -3,9 +3,9 @@
 #include <string.h>
 
 /* Magic numbers of doc/FORMAT.md, of the formats' own specifications, and of
- * Unicode's byte order mark (Unicode 15, section 23.8). That of bzip2 is
- * followed by the digits of pi, or in an empty file by those of its root: "BZh"
- * alone may begin a line. */
+ * Unicode's byte order mark (Unicode 15, section 23.8). The mark of bzip2 is
+ * followed by the digits of pi, or in an empty file by the digits of its root:
+ * "BZh" alone may begin a line. */
 static const struct look looks[] = {
     {A_FILTER, 8, "\x89\x43LX\r\n\x1a\n", "a calyx filter", NULL},
     {A_PART, 8, "\x89\x43LP\r\n\x1a\n", "a part of a calyx filter", NULL},

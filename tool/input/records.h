@@ -69,7 +69,7 @@ bool batch_next(struct key_batch *batch, struct text_block *block);
 void leave_lines_out(struct key_batch *batch, struct text_block *block);
 
 /* Note that lines with this number of ends were removed from a block at an
- * offset, which is not below that of the last gap. */
+ * offset, which is not below the offset of the last gap. */
 void put_gap(struct text_block *block, size_t offset, uint64_t ends);
 
 /* Line ends within a line and at its end: 1, or more in CSV. */

@@ -201,8 +201,8 @@ static bool file_changed(const struct stat *was, const struct stat *is,
 }
 
 /* 0, or -1 if what was read is not all that there was. A file may also have
- * shrunk and grown again; not that it ends before its size says so, as those of
- * /sys do. */
+ * shrunk and grown again; not that it ends before its size says so, as the
+ * files of /sys do. */
 static ssize_t end_of_file(struct byte_source *s) {
     struct stat is;
     s->ended = true;

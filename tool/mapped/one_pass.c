@@ -90,7 +90,7 @@ static void add_lost(struct pass_state *p, uint64_t place) {
     pthread_mutex_unlock(&p->lock);
 }
 
-/* Forget those of a block. Returns whether there were any. */
+/* Forget the lines of a block. Returns whether there were any. */
 static bool take_lost(struct pass_state *p, uint64_t from, uint64_t to) {
     size_t left = 0;
     pthread_mutex_lock(&p->lock);

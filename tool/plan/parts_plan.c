@@ -71,7 +71,8 @@ const struct group nodes_group = {
          parse_size, &input_bytes},
         {0, "calibrate", NULL,
          "Measure how fast each command is, here and now, in some seconds, and "
-         "compute the times from it. Otherwise they are those of a server of "
+         "compute the times from it. Otherwise they are the figures of a "
+         "server of "
          "2023.",
          parse_flag, &calibrates},
         {'T', "temporary", "FOLDER",
@@ -141,7 +142,7 @@ static uint64_t choose_parts(uint64_t body, uint64_t beside) {
     return parts < most ? parts : most;
 }
 
-/* Those of 'calyx hash', which has a file open for each part. */
+/* The parts of 'calyx hash', which has a file open for each part. */
 static void expect_possible(uint64_t parts) {
     struct rlimit limit;
     if (parts > MOST_HASH_PARTS)
@@ -179,8 +180,8 @@ static void count_bytes(const struct planned *filter, uint64_t key_bytes) {
     if (plan.at_once > cores) plan.at_once = cores;
 }
 
-/* A node keeps the hashes it wrote, gets those of its parts, and has its parts;
- * one node has the filter, and reads parts from where they are. */
+/* A node keeps the hashes it wrote, gets the hashes of its parts, and has its
+ * parts; one node has the filter, and reads parts from where they are. */
 static uint64_t disk_needed(void) {
     const uint64_t received = network ? divide_up(plan.sent, nodes) : 0;
     return divide_up(plan.hashes, nodes) + received +
@@ -197,7 +198,7 @@ static void expect_disk(void) {
 }
 
 /* Lists are of equal length, and each core hashes one at a time; parts are
- * built in rounds; one process joins. */
+ * built one after another; one process joins. */
 static void count_time(const struct planned *filter, uint64_t key_bytes) {
     const struct phase_load load = {.kind = filter->kind,
                                     .rate = filter->rate,

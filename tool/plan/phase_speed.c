@@ -94,14 +94,14 @@ static double time_words(const char *words) {
 
 /* The least of some, as other work only ever adds time. */
 PRINTS(1, 2) static double least_time(const char *format, ...) {
-    enum { ROUNDS = 3, MOST_TEXT = 256 };
+    enum { TRIES = 3, MOST_TEXT = 256 };
     char words[MOST_TEXT];
     va_list rest;
     va_start(rest, format);
     vsnprintf(words, sizeof words, format, rest);
     va_end(rest);
     double least = time_words(words);
-    for (int i = 1; i < ROUNDS; i++) least = fmin(least, time_words(words));
+    for (int i = 1; i < TRIES; i++) least = fmin(least, time_words(words));
     return least;
 }
 

@@ -57,7 +57,7 @@ enum { NOWHERE = -1 };
 
 struct cluster {
     const struct url *address;
-    struct node *nodes; /* the first is that of the address */
+    struct node *nodes; /* the first is the node of the address */
     int node_count;
     int entry; /* the node to use when the right one is unknown */
     int16_t where[SLOTS];

@@ -100,7 +100,7 @@ static void break_link(struct connection *l, const char *why) {
     snprintf(l->trouble.text, sizeof l->trouble.text, "%s%s", why, l->hint);
 }
 
-/* One try to move bytes, as those of tls.h. */
+/* One try to move bytes, as in tls.h. */
 typedef ssize_t attempt(struct connection *l, char *bytes, size_t size,
                         short *events);
 

@@ -99,7 +99,7 @@ void foreign_begin(struct foreign_session *s) {
 }
 
 /* If the answer is lost, RENAMENX was done if the first key is gone, unless the
- * server has lost all. Of RENAME that does not tell: a server that restarts
+ * server has lost all. For RENAME that shows nothing: a server that restarts
  * from an older file has the old filter under the second key. */
 void foreign_publish(struct foreign_session *s) {
     const char *const command = s->swap ? "RENAME" : "RENAMENX";

@@ -230,7 +230,7 @@ static void expect_free(struct upload *u) {
     if (kind == PLAIN_FILTER && !u->push->swap) fail_taken(u);
     bool unused;
     if (kind == PLAIN_FILTER && !has_generation(u, &unused))
-        fail("%s: the key holds a hash that is not that of a plain filter; "
+        fail("%s: the key holds a hash that is not the hash of a plain filter; "
              "name another one, or remove it by UNLINK first",
              u->push->address->shown);
 }

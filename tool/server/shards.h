@@ -2,7 +2,7 @@
  * One logical filter in N shards: N files, or N keys of a cluster. A key
  * belongs to shard XXH64(key, seed 0) mod N, whatever the hash of the filters:
  * every language has XXH64, and it is independent of the bits within a shard.
- * Shard i of NAME is under the key NAME:{i}, whose slot is that of "i";
+ * Shard i of NAME is under the key NAME:{i}, whose slot is the slot of "i";
  * NAME:shards holds their number.
  */
 #ifndef CALYX_TOOL_SHARDS_H
@@ -29,8 +29,8 @@ char *shard_file(const char *stem, uint64_t number, uint64_t shards);
 /* Fail if the files are not there. */
 void look_for_shards(const char *stem, uint64_t shards);
 
-/* The key of a shard, in memory of its own; with `shards` 0, that of the filter
- * as a whole. */
+/* The key of a shard, in memory of its own; with `shards` 0, the name of the
+ * filter as a whole. */
 struct name shard_name(const struct url *address, uint64_t number,
                        uint64_t shards);
 

@@ -105,7 +105,8 @@ static void describe(struct tls *t, int error, const X509 *certificate) {
                 "the certificate for %s is signed by %s, an unknown authority; "
                 "CALYX_TLS_CA names a file or folder of those to trust, and is "
                 "now %.100s",
-                names, more, ca ? ca : "not set: those of the system");
+                names, more,
+                ca ? ca : "not set: the authorities of the system");
             break;
         default:
             note(t, true, "the certificate for %s is not valid: %s", names,
@@ -305,7 +306,7 @@ static ssize_t outcome(struct tls *t, int result, size_t moved, short *events) {
     return -1;
 }
 
-/* Earlier errors must not be mistaken for those of the next call. */
+/* Earlier errors must not be mistaken for the errors of the next call. */
 static void forget_errors(void) {
     ERR_clear_error();
     errno = 0;

@@ -159,9 +159,10 @@ static struct url parse(const char *url, bool keyless) {
                     .shown = without_credentials(url, rest)};
     const size_t credentials = credentials_size(rest);
     if (credentials != secret_size(rest))
-        fail_address(a.shown, "it has an @ after a / or ?, so that it is not "
-                              "clear where the password ends: write those of "
-                              "user, password and key as %40, %2F and %3F");
+        fail_address(a.shown,
+                     "it has an @ after a / or ?, so that it is not "
+                     "clear where the password ends: write the characters of "
+                     "user, password and key as %40, %2F and %3F");
     if (credentials) {
         parse_credentials(&a, rest, credentials);
         rest += credentials + 1;

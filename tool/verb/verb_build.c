@@ -155,7 +155,7 @@ static bool guess_holds(uint64_t more_lines) {
 /* ---- With --allow -------------------------------------------------------- */
 
 /*
- * A filter of no use but for its allow list: adding the hashes of the input to
+ * A filter of no use except its allow list: adding the hashes of the input to
  * it takes those keys off the list that are among the keys. What is left goes
  * to the filters when they are made, which for a builder is at the end.
  */
@@ -549,7 +549,8 @@ static const struct group options = {
         {0, "part", "I/N",
          "Build only part I of N, for 'calyx join': the range of the filter "
          "for 1/N of the keys, in 1/N of the memory. FILEs are files of hashes "
-         "of this part, or lines, of which those of other parts are skipped. "
+         "of this part, or lines, of which the lines of other parts are "
+         "skipped. "
          "Needs --keys, the same for all parts. With --shards N, build only "
          "shard I - 1, in the same way; shards need no joining.",
          parse_part, &part},

@@ -515,7 +515,7 @@ static struct http_traffic all_traffic(void) {
     return all;
 }
 
-/* The rate is that of the bits, which are known only of filters here. */
+/* The rate is the rate of the bits, which are known only of filters here. */
 static void report_all(const struct input_totals *totals) {
     const struct http_traffic traffic = all_traffic();
     struct figure figures[4] = {
@@ -598,7 +598,8 @@ static const struct group options = {
         {0, "server", "URL",
          "Query the filter under this key of a server; 'calyx help push' "
          "describes the URL. Lines are sent in batches, each to the shard that "
-         "it belongs to. The options for keys are those of the filter, if this "
+         "it belongs to. The options for keys are the options of the filter, "
+         "if this "
          "user may call BF.DUMP.",
          parse_text, &server_url},
         {0, "shards", "N",

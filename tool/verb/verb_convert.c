@@ -1,7 +1,7 @@
 /*
  * calyx convert: filters for other programs, and from them.
  *
- * A form holds the bits of a filter of Calyx. A layout is that of another
+ * A form holds the bits of a filter of Calyx. A layout is the format of another
  * program, with hashes of its own: such a filter stays what it is.
  */
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /*
  * calyx hash: lines in, files of hashes out, one for each range of the hashes.
- * Whatever moves files brings those of one range together; 'calyx build
+ * Whatever moves files brings the files of one range together; 'calyx build
  * --part' makes the range of the filter of them.
  */
 #include <inttypes.h>
@@ -197,10 +197,11 @@ const struct verb verb_hash = {
          "'calyx build --part 3/16'.",
          "The files say how keys were hashed, and with which options for keys; "
          "a build that does not fit is refused. They have checksums. Hashes "
-         "stay in the order of the lines. A file also has those of the next "
+         "stay in the order of the lines. A file also has the hashes of the "
+         "next "
          "range that are near, which makes it 3 percent longer: a block of the "
          "filter may lie on the border.",
-         "With --shards the files are those of the shards of a filter. Each is "
+         "With --shards the files are for the shards of a filter. Each is "
          "built by 'calyx build --shards 16 --part 3/16' and needs no joining.",
          "doc/FORMAT.md describes the files, so that other programs can write "
          "them."},

@@ -26,7 +26,8 @@ static const struct group options = {
     "Options",
     {
         {0, "man", NULL,
-         "Print the manual page in roff instead; without VERB, that of calyx.",
+         "Print the manual page in roff instead; without VERB, the page of "
+         "calyx.",
          parse_flag, &manual},
     },
 };

@@ -106,7 +106,7 @@ const struct verb verb_join = {
         {"The parts are files of 'calyx build --part', in any order. Joining "
          "copies their bytes, each compared with its checksum; no key is read "
          "again, and no secret key is needed. The filter is the same, byte for "
-         "byte, as that of one 'calyx build' with the same options and the "
+         "byte, as the file of one 'calyx build' with the same options and the "
          "lines in the same order.",
          "It is an error if a part is missing, is there twice, or belongs to "
          "another filter: of another kind, hash, seed or key, number of keys, "

@@ -113,7 +113,7 @@ static const struct group options = {
          "Keep the keys that all filters have, instead of those that any has. "
          "The result may also have keys that pass in each filter for another "
          "reason: its rate is at most the lowest of theirs, but higher than "
-         "that of a filter built from the common keys.",
+         "the rate of a filter built from the common keys.",
          parse_flag, &intersect},
         {0, "fold", NULL,
          "The filters may have different sizes: fold all to the size of the "
@@ -139,12 +139,13 @@ const struct verb verb_merge = {
          "keys need. Of a fixed size, it must have room for them. Filters of "
          "other kinds that have grown cannot be merged; query all of them: "
          "calyx check -f A -f B.",
-         "With --fold the sizes may differ, as those of filters that were "
+         "With --fold the sizes may differ, as the sizes of filters that were "
          "built without -n; kind, probes, hash and seed or key must still "
          "agree, and no filter may have grown. The result is as small as the "
          "smallest filter. For many keys, or a low rate, query all of them "
          "instead: calyx check -f A -f B.",
-         "The comment and the options for keys are those of the first filter. "
+         "The comment and the options for keys are taken from the first "
+         "filter. "
          "A warning says if others were built with other options for keys."},
     .groups = {&options, &result_group, &secret_group},
     .examples = {{"calyx merge -o week.calyx mon.calyx tue.calyx wed.calyx",

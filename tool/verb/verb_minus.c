@@ -39,8 +39,8 @@ struct others {
 };
 
 /* By its name, so that a damaged filter is not read as a list; or by its bytes.
- * Those of a pipe cannot be put back: if they are a filter's, they are refused
- * when they are read as lines. */
+ * The bytes of a pipe cannot be put back: if they are a filter's, they are
+ * refused when they are read as lines. */
 static bool is_filter(const char *path) {
     const char *const dot = strrchr(path, '.');
     if (accepts_any_bytes()) return false;

@@ -575,24 +575,25 @@ const struct verb verb_plan = {
     .name = "plan",
     .summary = "show what a filter would take, before it is made",
     .synopsis = "[-n KEYS] [-p RATE] [--memory SIZE] [OPTION]...",
-    .prose = {"Any two of keys, rate and memory determine the third. The table "
-              "shows for each kind the bits a key, the rate to expect, and "
-              "what it can do; the last lines are the commands that make the "
-              "filter, at the shell or in a server.",
-              "The table also shows the bits that a key sets, and what other "
-              "structures would take for the same keys: a hash table, chained "
-              "hash maps, a tree, a sorted list and a bit array with one hash. "
-              "A filter that is built once from all its keys takes 8 bytes a "
-              "key until it is built; the lines say how much memory that is.",
-              "With --store-time it also shows what the filter saves in front "
-              "of a slow store. A lookup takes the time of the filter, plus "
-              "that of the store for present keys and for false positives. The "
-              "rate worth paying for is the one at which false positives take "
-              "1 % of the mean time; a lower rate can save no more than that.",
-              "With --parts it also shows what building the filter takes on "
-              "many machines: the memory of a part; the bytes that a node "
-              "reads, writes, sends and spills; and the time of each phase. "
-              "doc/CLUSTER.md says how to run the phases."},
+    .prose =
+        {"Any two of keys, rate and memory determine the third. The table "
+         "shows for each kind the bits a key, the rate to expect, and "
+         "what it can do; the last lines are the commands that make the "
+         "filter, at the shell or in a server.",
+         "The table also shows the bits that a key sets, and what other "
+         "structures would take for the same keys: a hash table, chained "
+         "hash maps, a tree, a sorted list and a bit array with one hash. "
+         "A filter that is built once from all its keys takes 8 bytes a "
+         "key until it is built; the lines say how much memory that is.",
+         "With --store-time it also shows what the filter saves in front "
+         "of a slow store. A lookup takes the time of the filter, plus "
+         "the time of the store for present keys and for false positives. The "
+         "rate worth paying for is the one at which false positives take "
+         "1 % of the mean time; a lower rate can save no more than that.",
+         "With --parts it also shows what building the filter takes on "
+         "many machines: the memory of a part; the bytes that a node "
+         "reads, writes, sends and spills; and the time of each phase. "
+         "doc/CLUSTER.md says how to run the phases."},
     .common = {"keys", "rate", "memory", "kind", "store-time", "present",
                "plot", "json"},
     .groups = {&goal_group, &store_group, &nodes_group, &options},

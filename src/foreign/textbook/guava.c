@@ -72,7 +72,7 @@ static calyx_status read_file(uint8_t *bytes, size_t size,
     if (bytes[0] == 0xAC && bytes[1] == 0xED)
         return layout_fail(why, CALYX_DAMAGED,
                            "it is a serialized Java object; Guava's "
-                           "BloomFilter.writeTo makes the file that is wanted");
+                           "BloomFilter.writeTo makes the right file");
     if (bytes[0] > MITZ_64)
         return layout_fail(why, CALYX_DAMAGED,
                            "its first byte, the strategy, is %u; 0 and 1 are "

@@ -16,8 +16,8 @@ enum { HEAD_1 = 12, HEAD_2 = 16 };
 
 /* ---- The hash ------------------------------------------------------------ */
 
-/* MurmurHash3 with 32 bits, but for the last bytes of a key whose length is no
- * multiple of 4: each is a word of its own, with its sign. */
+/* MurmurHash3 with 32 bits, except for the last bytes of a key whose length is
+ * no multiple of 4: each is a word of its own, with its sign. */
 static uint32_t spark_hash(const uint8_t *key, size_t size, uint32_t seed) {
     uint32_t hash = seed;
     size_t at = 0;

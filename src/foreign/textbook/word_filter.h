@@ -63,7 +63,7 @@ enum {
 };
 #define WORD_MOST_BITS (UINT64_C(1) << 48)
 
-/* Fill in the file of a new filter, all zeros but for its head. */
+/* Fill in the file of a new filter, all zeros except its head. */
 calyx_status word_make(const struct word_filter *like, struct foreign_filter *f,
                        calyx_error *why);
 /* Take over a file whose head was read. */
