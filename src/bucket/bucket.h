@@ -37,7 +37,7 @@ enum {
  */
 enum spilling { SPILL_FAR, SPILL_HALF, SPILL_NEAR };
 
-/* Places in the list of segments: see segment_place. */
+/* Places in the list of segments: see segment_index. */
 enum {
     FIRST_PLACES = 12, /* of segment 0; each other segment has one */
     SEGMENT_PLACES = FIRST_PLACES + SEGMENTS_MOST - 1,
@@ -61,7 +61,7 @@ struct bucket_table {
     enum spilling adds;   /* how far an entry may go that is added          */
     bool shared; /* other threads read while one writes                   */
     uint32_t *versions; /* STRIPES, odd while entries move; NULL if unshared */
-    /* By segment_place: where bucket 0 of the table would be, if all buckets
+    /* By segment_index: where bucket 0 of the table would be, if all buckets
      * were in this segment. `first` until it grows. */
     uintptr_t *start;
     /* Number of segments, from the first on, that lie in a row: so their
@@ -74,7 +74,7 @@ struct bucket_table {
 };
 
 /* A bucket, and what to look for in it. */
-struct bucket_place {
+struct bucket_ref {
     uint8_t *segment, *lines; /* buckets; lines for spilled entries        */
     uint64_t index, blocks;   /* of the bucket; of the segment               */
     uint64_t group;           /* of a key                                    */
@@ -155,7 +155,7 @@ static inline uint32_t segment_of(uint64_t unit) {
  * bits behind them. Segment 0 has places 0, 4, 8 and 10, as 0, 1, 2 and 3 have
  * other bits; segment n has place n + 11. */
 enum { MOST_ZEROS = 63 };
-ALWAYS_INLINE uint32_t segment_place(uint64_t unit) {
+ALWAYS_INLINE uint32_t segment_index(uint64_t unit) {
     const uint32_t zeros = (uint32_t)__builtin_clzll(unit | 1);
     return 4 * (MOST_ZEROS - zeros) + (uint32_t)(unit << zeros >> 61);
 }
@@ -190,20 +190,20 @@ static inline void set_segment(struct bucket_table *t, uint32_t number,
     const uint64_t unit = segment_begin(number);
     const uintptr_t start =
         (uintptr_t)body - (uintptr_t)(unit * t->groups) * BUCKET_BYTES;
-    t->start[segment_place(unit)] = start;
+    t->start[segment_index(unit)] = start;
     for (uint64_t i = 1; number == 0 && i < POSITIONS; i++)
-        t->start[segment_place(i)] = start;
+        t->start[segment_index(i)] = start;
 }
 
 ALWAYS_INLINE uint8_t *line_at(const struct bucket_table *t, uint64_t unit,
                                uint64_t bucket) {
-    return (uint8_t *)(t->start[segment_place(unit)] +
+    return (uint8_t *)(t->start[segment_index(unit)] +
                        (uintptr_t)bucket * BUCKET_BYTES);
 }
 
 /* Fill in where a bucket of the table is, from its number / groups and it. */
 static inline void find_bucket(const struct bucket_table *t, uint64_t unit,
-                               uint64_t bucket, struct bucket_place *at) {
+                               uint64_t bucket, struct bucket_ref *at) {
     const uint32_t number = segment_of(unit);
     at->index = bucket - segment_begin(number) * t->groups;
     at->segment = line_at(t, unit, bucket) - at->index * BUCKET_BYTES;
@@ -271,7 +271,7 @@ ALWAYS_INLINE uint8_t *line_of_hash(const struct bucket_table *t, uint64_t hash,
 }
 
 /* What leads to the lines of most hashes: the starts of the newest segments, by
- * segment_place less `place`. All but one in 256 hashes are there. */
+ * segment_index less `place`. All but one in 256 hashes are there. */
 struct newest_segments {
     uintptr_t start[NEWEST];
     uint64_t place, buckets, units;
@@ -280,7 +280,7 @@ struct newest_segments {
 static inline void copy_newest(const struct bucket_table *t,
                                const struct bucket_scale *scale,
                                struct newest_segments *to) {
-    const uint64_t last = segment_place(scale->units - 1);
+    const uint64_t last = segment_index(scale->units - 1);
     to->place = (last | 3) - (NEWEST - 1);
     to->buckets = scale->buckets;
     to->units = scale->units;
@@ -291,7 +291,7 @@ static inline void copy_newest(const struct bucket_table *t,
 /* NULL if it is in an older segment. */
 static inline const uint8_t *line_in_newest(const struct newest_segments *of,
                                             uint64_t hash) {
-    const uint64_t i = segment_place(scale64(hash, of->units)) - of->place;
+    const uint64_t i = segment_index(scale64(hash, of->units)) - of->place;
     if (i >= NEWEST) return NULL;
     return (const uint8_t *)(of->start[i] +
                              (uintptr_t)scale64(hash, of->buckets) *
@@ -322,18 +322,18 @@ static inline void fill_starts(const struct bucket_table *t,
     to->units = scale->units >> shift;
     to->buckets = scale->buckets;
     for (; unit < POSITIONS; unit++)
-        to->start[unit] = shift ? 0 : t->start[segment_place(0)];
+        to->start[unit] = shift ? 0 : t->start[segment_index(0)];
     while (unit < to->units) {
-        const uintptr_t start = t->start[segment_place(unit << shift)];
+        const uintptr_t start = t->start[segment_index(unit << shift)];
         const uint64_t end = unit + segment_units(unit);
         for (; unit < end; unit++) to->start[unit] = start;
     }
 }
 
-static inline struct bucket_place place_of(const struct bucket_table *t,
-                                           struct bucket_scale scale,
-                                           uint64_t hash) {
-    struct bucket_place at;
+static inline struct bucket_ref locate(const struct bucket_table *t,
+                                       struct bucket_scale scale,
+                                       uint64_t hash) {
+    struct bucket_ref at;
     find_bucket(t, scale64(hash, scale.units), scale64(hash, scale.buckets),
                 &at);
     at.group = scale64(hash, scale.groups);
@@ -349,11 +349,11 @@ static inline uint32_t *version_of(const struct bucket_table *t,
 }
 
 /* The code to store of a key. */
-static inline uint32_t new_code(const struct bucket_place *at) {
+static inline uint32_t new_code(const struct bucket_ref *at) {
     return at->want | (at->varies & 1);
 }
 
-static inline uint8_t *bucket_line(const struct bucket_place *at) {
+static inline uint8_t *bucket_line(const struct bucket_ref *at) {
     return at->segment + at->index * BUCKET_BYTES;
 }
 
@@ -425,8 +425,7 @@ void bucket_move_group(struct bucket_table *t);
  * them and be permanent; or COPIES_MOST of it, if another one has the permanent
  * slot. False if there is no room for these; then nothing has changed. Only for
  * halves. */
-bool bucket_make_permanent(struct bucket_table *t,
-                           const struct bucket_place *at);
+bool bucket_make_permanent(struct bucket_table *t, const struct bucket_ref *at);
 
 /* Make room in the bucket of a hash: the code that has most copies there
  * becomes permanent. False if none has two, or it cannot. */

@@ -58,8 +58,8 @@ TARGET ALWAYS_INLINE uint64_t equal8(const uint8_t *line, uint32_t lane) {
 }
 
 /* Lanes that agree with what is wanted as far as their stop bit. Bit 0 of what
- * is wanted is 1, which is a stop bit or behind one; so an empty lane differs,
- * as it is taken for less than itself by nothing. */
+ * is wanted is 1: a stop bit, or after one. An empty lane less 1 stays 0 here,
+ * so all its bits count, and bit 0 differs. */
 TARGET ALWAYS_INLINE uint32_t begun(const v8x16 *line, v8x16 want) {
     v8x16 hits[VECTORS];
     for (int i = 0; i < VECTORS; i++) {

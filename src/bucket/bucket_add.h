@@ -31,7 +31,7 @@ static inline bool any_stays(const struct copies *copies, uint32_t width,
 
 /* A key has most_copies entries, or one that is permanent: it is not added. */
 static inline bool is_at_most(struct bucket_table *t,
-                              const struct bucket_place *at,
+                              const struct bucket_ref *at,
                               const struct bucket_scan *here,
                               struct spill_scan *there) {
     const uint8_t *const line = bucket_line(at);
@@ -49,14 +49,14 @@ static inline bool is_at_most(struct bucket_table *t,
 
 /* Are there entries of a class, or may there be more than one line has? */
 static inline bool needs_scan(const struct bucket_table *t,
-                              const struct bucket_place *at) {
+                              const struct bucket_ref *at) {
     const struct probing p = first_probe(t, at);
     return may_be_spilled(bucket_line(at), t->width, at->want) || goes_on(&p);
 }
 
 /* A bucket that is full, or has many copies of a code, or a permanent one. */
 static inline enum insertion add_to_full(struct bucket_table *t,
-                                         const struct bucket_place *at,
+                                         const struct bucket_ref *at,
                                          const struct bucket_scan *here,
                                          bool *fresh) {
     const uint32_t code = new_code(at);
@@ -112,7 +112,7 @@ ALWAYS_INLINE enum line_insertion add_to_line(uint8_t *line, uint32_t width,
 }
 
 ALWAYS_INLINE enum insertion add_at(struct bucket_table *t,
-                                    const struct bucket_place *at, bool *fresh,
+                                    const struct bucket_ref *at, bool *fresh,
                                     struct bucket_steps steps) {
     uint8_t *const line = bucket_line(at);
     if (!(t->shared && has_runs(t->width))) {
@@ -128,7 +128,7 @@ ALWAYS_INLINE enum insertion add_at(struct bucket_table *t,
 
 /* Number of entries with the code of a new key, up to COPIES_MOST or more. */
 static inline uint32_t copies_at(const struct bucket_table *t,
-                                 const struct bucket_place *at) {
+                                 const struct bucket_ref *at) {
     const uint8_t *const line = bucket_line(at);
     const uint32_t code = new_code(at);
     struct spill_scan there = may_be_spilled(line, t->width, code)
@@ -174,10 +174,10 @@ ALWAYS_INLINE bool is_near_border(uint64_t hash, struct bucket_scale scale,
  */
 ALWAYS_INLINE enum insertion add_at_border(struct bucket_table *t,
                                            uint64_t other_number,
-                                           const struct bucket_place *at,
+                                           const struct bucket_ref *at,
                                            bool *fresh,
                                            struct bucket_steps steps) {
-    struct bucket_place other = *at;
+    struct bucket_ref other = *at;
     find_bucket(t, other_number / t->groups, other_number, &other);
     const uint32_t copies = copies_at(t, &other);
     const enum insertion became = add_at(t, at, fresh, steps);
@@ -193,7 +193,7 @@ ALWAYS_INLINE enum insertion add_to_table(struct bucket_table *t, uint64_t hash,
                                           bool *fresh,
                                           struct bucket_steps steps) {
     const struct bucket_scale scale = scale_of(t, t->stage, hash);
-    const struct bucket_place at = place_of(t, scale, hash);
+    const struct bucket_ref at = locate(t, scale, hash);
     if (__builtin_expect(is_near_border(hash, scale, t->width), false) &&
         t->most_copies > 1) {
         const uint64_t other = other_bucket(t, &scale, hash);
@@ -225,7 +225,7 @@ ALWAYS_INLINE void prefetch_near(const struct bucket_table *t,
                                  uint8_t *const *place) {
     const struct bucket_query q = query_in(t, form, hash, place);
     if (__builtin_expect(!looks_full(q.line, form->width), true)) return;
-    const struct bucket_place at = place_of(t, scale_in(form, hash), hash);
+    const struct bucket_ref at = locate(t, scale_in(form, hash), hash);
     const struct probing p = first_probe(t, &at);
     prefetch_l1(p.lines + p.line * BUCKET_BYTES);
 }

@@ -28,9 +28,11 @@ TARGET ALWAYS_INLINE uint32_t signs16(__m256i low, __m256i high) {
                                            _MM_SHUFFLE(3, 1, 2, 0)));
 }
 
-/* Zero where a code agrees with what is wanted, as far as its stop bit. */
+/* Zero where a code agrees with what is wanted, as far as its stop bit. Bit 0
+ * of what is wanted is 1: a stop bit, or after one. An empty lane less 1 stays
+ * 0 here, so all its bits count, and bit 0 differs. */
 TARGET ALWAYS_INLINE __m256i begins16(__m256i code, __m256i want) {
-    const __m256i less = _mm256_add_epi16(code, _mm256_set1_epi16(-1));
+    const __m256i less = _mm256_subs_epu16(code, _mm256_set1_epi16(1));
     return _mm256_andnot_si256(_mm256_xor_si256(code, less),
                                _mm256_xor_si256(code, want));
 }
@@ -77,11 +79,10 @@ TARGET ALWAYS_INLINE struct lane_masks compare16(const uint8_t *line,
     const __m256i a = load_half(line), b = load_half(line + 32);
     const __m256i wanted = _mm256_set1_epi16((short)lane);
     const __m256i zero = _mm256_setzero_si256();
+    const __m256i odd = _mm256_or_si256(wanted, _mm256_set1_epi16(1));
     struct lane_masks masks = {.equal = equal16(a, b, wanted),
                                .zero = equal16(a, b, zero)};
-    if (varies)
-        masks.begun = equal16(begins16(a, wanted), begins16(b, wanted), zero) &
-                      ~masks.zero;
+    if (varies) masks.begun = equal16(begins16(a, odd), begins16(b, odd), zero);
     return masks;
 }
 

@@ -40,7 +40,7 @@ static inline struct batch_form form_of(const struct bucket_table *t,
         .width = t->width,
         .is_one = stage == 0,
         .last_here = UINT64_MAX,
-        .start = t->start[segment_place(0)],
+        .start = t->start[segment_index(0)],
         .scale = scale_at(t, number),
         .starts = starts,
     };

@@ -90,7 +90,7 @@ static inline void take_line(const uint8_t *line, uint32_t width,
 /* Copy all entries of a bucket, and let its spilled entries stay or go.
  * False if there are more than a table makes, as in a forged file. In
  * bucket_grow.c. */
-bool list_bucket(const struct bucket_table *t, const struct bucket_place *at,
+bool list_bucket(const struct bucket_table *t, const struct bucket_ref *at,
                  struct entries *to, enum after_listing then);
 
 #endif

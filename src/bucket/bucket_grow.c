@@ -41,7 +41,7 @@ struct straddlers {
 struct move {
     struct bucket_table *t;
     struct bucket_scale from;
-    struct bucket_place at[TARGETS], to[TARGETS];
+    struct bucket_ref at[TARGETS], to[TARGETS];
     struct entries before[TARGETS], after[TARGETS];
     bool has_permanent; /* a slot, in any of its buckets */
     uint32_t saturated; /* targets that are: a bit for each */
@@ -224,7 +224,7 @@ static bool place_group(struct move *m) {
 
 /* ---- A group ------------------------------------------------------------- */
 
-bool list_bucket(const struct bucket_table *t, const struct bucket_place *at,
+bool list_bucket(const struct bucket_table *t, const struct bucket_ref *at,
                  struct entries *to, enum after_listing then) {
     const uint8_t *const line = bucket_line(at);
     take_line(line, t->width, to);
@@ -236,7 +236,7 @@ bool list_bucket(const struct bucket_table *t, const struct bucket_place *at,
 /* Take all entries out of the group. */
 static void take_group(struct move *m) {
     for (uint32_t c = 0; c < m->from.positions; c++) {
-        const struct bucket_place *const at = &m->at[c];
+        const struct bucket_ref *const at = &m->at[c];
         const uint8_t *const line = bucket_line(at);
         const bool saturated = is_saturated(line, m->t->width);
         m->has_permanent |= permanent_slots(line, m->t->width) != 0;
@@ -326,7 +326,7 @@ static void sort_by_class(struct entries *all, uint32_t first, uint32_t slots,
 
 /* Put the entries of a bucket into its line, and spill the others. False if
  * there is no room for all of these. */
-static bool fill_bucket(struct bucket_table *t, const struct bucket_place *at,
+static bool fill_bucket(struct bucket_table *t, const struct bucket_ref *at,
                         struct entries *from, uint32_t permanent,
                         uint32_t varies) {
     const uint32_t width = t->width, slots = slots_of(width);
@@ -351,7 +351,7 @@ static bool fill_bucket(struct bucket_table *t, const struct bucket_place *at,
     return has_room;
 }
 
-static void put_entries(struct bucket_table *t, const struct bucket_place *at,
+static void put_entries(struct bucket_table *t, const struct bucket_ref *at,
                         struct entries *from, uint32_t permanent,
                         uint32_t varies) {
     if (fill_bucket(t, at, from, permanent, varies)) return;
@@ -409,8 +409,7 @@ void bucket_move_group(struct bucket_table *t) {
 
 /* In place of the entries that match, COPIES_MOST of the shortest. False if
  * none has a bit, as in a forged file, or there are too many others. */
-static bool shorten_matching(struct entries *all,
-                             const struct bucket_place *at) {
+static bool shorten_matching(struct entries *all, const struct bucket_ref *at) {
     uint32_t n = 0, shortest = 0;
     for (uint32_t i = 0; i < all->n; i++) {
         const uint32_t code = all->code[i];
@@ -429,7 +428,7 @@ static bool shorten_matching(struct entries *all,
  * rate is the same. The bucket has no more entries than before, so these find
  * room where those were. */
 bool bucket_make_permanent(struct bucket_table *t,
-                           const struct bucket_place *at) {
+                           const struct bucket_ref *at) {
     struct entries all;
     if (!list_bucket(t, at, &all, SPILLED_STAY) || !shorten_matching(&all, at))
         return false;
@@ -445,7 +444,7 @@ bool bucket_make_permanent(struct bucket_table *t,
  * forged file says that a table with runs grows. */
 bool bucket_relieve(struct bucket_table *t, uint64_t hash) {
     if (has_runs(t->width)) return false;
-    struct bucket_place at = place_of(t, scale_of(t, t->stage, hash), hash);
+    struct bucket_ref at = locate(t, scale_of(t, t->stage, hash), hash);
     struct entries all;
     uint32_t most = 1;
     take_slots(bucket_line(&at), t->width, &all);
@@ -465,7 +464,7 @@ bool bucket_relieve(struct bucket_table *t, uint64_t hash) {
 
 uint64_t bucket_saturate(struct bucket_table *t, uint64_t hash) {
     const struct bucket_scale scale = scale_of(t, t->stage, hash);
-    const struct bucket_place at = place_of(t, scale, hash);
+    const struct bucket_ref at = locate(t, scale, hash);
     const uint64_t bucket = scale64(hash, scale.buckets);
     begin_move(t, at.group);
     saturate_bucket(t, &at);

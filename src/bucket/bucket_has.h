@@ -61,8 +61,8 @@ ALWAYS_INLINE void order_loads(void) {
  * stage is read again after the version: so a move that ended before is seen
  * in the stage, and one that begins later in the version.
  */
-ALWAYS_INLINE bool has_while_written(const struct bucket_table *t,
-                                     uint64_t hash, struct bucket_steps steps) {
+ALWAYS_INLINE bool has_concurrent(const struct bucket_table *t, uint64_t hash,
+                                  struct bucket_steps steps) {
     for (;;) {
         struct line_copy copy;
         const uint64_t stage = stage_of(t);
@@ -71,10 +71,10 @@ ALWAYS_INLINE bool has_while_written(const struct bucket_table *t,
             version_of(t, scale64(hash, scale.groups));
         const uint32_t version = __atomic_load_n(at_version, __ATOMIC_ACQUIRE);
         if (version % 2 || stage_of(t) != stage) continue;
-        const struct bucket_place at = place_of(t, scale, hash);
+        const struct bucket_ref at = locate(t, scale, hash);
         const uint8_t *const line = load_line(&copy, bucket_line(&at));
         const struct line_answer answer =
-            ask_line(line, t->width, at.want, at.varies, steps.scans);
+            match_line(line, t->width, at.want, at.varies, steps.scans);
         if (answer.has) return true;
         if (answer.spilled >> SPILLED_BIT && has_spilled(t, &at, line))
             return true;
@@ -86,7 +86,7 @@ ALWAYS_INLINE bool has_while_written(const struct bucket_table *t,
 }
 
 ALWAYS_INLINE bool find_spilled(const struct bucket_table *t,
-                                const struct bucket_place *at,
+                                const struct bucket_ref *at,
                                 struct bucket_steps steps) {
     struct probing p = first_probe(t, at);
     if (is_saturated(bucket_line(at), t->width)) return true;
@@ -103,14 +103,13 @@ ALWAYS_INLINE bool find_spilled(const struct bucket_table *t,
  */
 ALWAYS_INLINE bool has_spilled_key(const struct bucket_table *t, uint64_t hash,
                                    struct bucket_steps steps) {
-    const struct bucket_place at =
-        place_of(t, scale_of(t, t->stage, hash), hash);
+    const struct bucket_ref at = locate(t, scale_of(t, t->stage, hash), hash);
     return find_spilled(t, &at, steps);
 }
 
 /* Lookups that are functions of their own, so that others need no stack. */
-struct rare_lookups {
-    table_lookup *shared;  /* has_while_written */
+struct slow_paths {
+    table_lookup *shared;  /* has_concurrent */
     table_lookup *spilled; /* has_spilled_key   */
     table_lookup *any;     /* has_in_any_table  */
 };
@@ -119,52 +118,52 @@ ALWAYS_INLINE bool has_unshared(const struct bucket_table *t, uint64_t hash,
                                 uint32_t width, struct bucket_scale scale,
                                 uint32_t varies, const uint8_t *line,
                                 struct bucket_steps steps,
-                                struct rare_lookups rare) {
+                                struct slow_paths slow) {
     const uint32_t want = code_of(hash, scale, width, varies);
     const struct line_answer answer =
-        ask_line(line, width, want, varies, steps.scans);
+        match_line(line, width, want, varies, steps.scans);
     /* One branch that is rarely taken. */
     if (__builtin_expect(answer.spilled >> SPILLED_BIT & !answer.has, false))
-        return rare.spilled(t, hash);
+        return slow.spilled(t, hash);
     return answer.has;
 }
 
 /* Look up a key in a table of any width, at any stage. */
 ALWAYS_INLINE bool has_in_any_table(const struct bucket_table *t, uint64_t hash,
                                     struct bucket_steps steps,
-                                    struct rare_lookups rare) {
+                                    struct slow_paths slow) {
     const struct bucket_scale scale = scale_of(t, t->stage, hash);
     return has_unshared(t, hash, t->width, scale, varies_at(&scale),
-                        line_of_hash(t, hash, scale), steps, rare);
+                        line_of_hash(t, hash, scale), steps, slow);
 }
 
 /* The widths of most filters are constants here. */
 ALWAYS_INLINE bool has_in_table(const struct bucket_table *t, uint64_t hash,
                                 struct bucket_steps steps,
-                                struct rare_lookups rare) {
-    if (__builtin_expect(t->shared, false)) return rare.shared(t, hash);
+                                struct slow_paths slow) {
+    if (__builtin_expect(t->shared, false)) return slow.shared(t, hash);
     if (t->stage == 0) {
         const struct bucket_scale first = scale_at(t, 0);
         const uint8_t *const line =
-            (const uint8_t *)t->start[segment_place(0)] +
+            (const uint8_t *)t->start[segment_index(0)] +
             scale64(hash, first.buckets) * BUCKET_BYTES;
         switch (t->width) {
             case WIDTH_FIXED:
                 return has_unshared(t, hash, WIDTH_FIXED, first, 0, line, steps,
-                                    rare);
+                                    slow);
             case WIDTH_FIXED_LOW:
                 return has_unshared(t, hash, WIDTH_FIXED_LOW, first, 0, line,
-                                    steps, rare);
+                                    steps, slow);
             case WIDTH_GROWING:
                 return has_unshared(t, hash, WIDTH_GROWING, first, 0, line,
-                                    steps, rare);
-            default: return rare.any(t, hash);
+                                    steps, slow);
+            default: return slow.any(t, hash);
         }
     }
     const struct bucket_scale scale = scale_of(t, t->stage, hash);
-    if (t->width != WIDTH_GROWING) return rare.any(t, hash);
+    if (t->width != WIDTH_GROWING) return slow.any(t, hash);
     return has_unshared(t, hash, WIDTH_GROWING, scale, varies_at(&scale),
-                        line_of_hash(t, hash, scale), steps, rare);
+                        line_of_hash(t, hash, scale), steps, slow);
 }
 
 #endif

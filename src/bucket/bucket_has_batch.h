@@ -100,7 +100,7 @@ ALWAYS_INLINE struct spill_query spill_query_of(const struct bucket_table *t,
     const uint32_t number = form->is_one ? 0 : segment_of(unit);
     const uint64_t begin = segment_begin(number) * t->groups;
     const uint32_t varies = varies_at(&scale);
-    const struct bucket_place at = {
+    const struct bucket_ref at = {
         .index = bucket - begin,
         .want = code_of(hash, scale, form->width, varies),
     };
@@ -137,8 +137,8 @@ ALWAYS_INLINE size_t has_spilled_of_batch(const struct bucket_table *t,
             bool is = steps.find(q.line, q.want, q.varies);
             if (!is && passes_on(q.line)) {
                 const uint64_t hash = hashes[at[i]];
-                const struct bucket_place place =
-                    place_of(t, scale_in(form, hash), hash);
+                const struct bucket_ref place =
+                    locate(t, scale_in(form, hash), hash);
                 is = find_spilled(t, &place, steps);
             }
             found[at[i]] = is;
@@ -172,7 +172,7 @@ ALWAYS_INLINE void has_prefetched(const struct bucket_table *t,
         return;
     }
     const struct line_answer answer =
-        ask_line(q.line, form->width, q.want, q.varies, steps.scans);
+        match_line(q.line, form->width, q.want, q.varies, steps.scans);
     to->has[i] = answer.has;
     to->spilled[i] = answer.spilled;
 }

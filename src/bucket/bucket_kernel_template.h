@@ -8,7 +8,7 @@
 
 TARGET NOINLINE static bool table_has_shared(const struct bucket_table *t,
                                              uint64_t hash) {
-    return has_while_written(t, hash, STEPS);
+    return has_concurrent(t, hash, STEPS);
 }
 
 TARGET NOINLINE static bool table_has_spilled(const struct bucket_table *t,
@@ -18,17 +18,17 @@ TARGET NOINLINE static bool table_has_spilled(const struct bucket_table *t,
 
 TARGET NOINLINE static bool table_has_any(const struct bucket_table *t,
                                           uint64_t hash) {
-    const struct rare_lookups rare = {.spilled = table_has_spilled};
-    return has_in_any_table(t, hash, STEPS, rare);
+    const struct slow_paths slow = {.spilled = table_has_spilled};
+    return has_in_any_table(t, hash, STEPS, slow);
 }
 
 TARGET static bool table_has(const struct bucket_table *t, uint64_t hash) {
-    const struct rare_lookups rare = {
+    const struct slow_paths slow = {
         .shared = table_has_shared,
         .spilled = table_has_spilled,
         .any = table_has_any,
     };
-    return has_in_table(t, hash, STEPS, rare);
+    return has_in_table(t, hash, STEPS, slow);
 }
 
 TARGET NOINLINE static size_t has_batch_any(const struct bucket_table *t,

@@ -56,7 +56,7 @@ static uint64_t fraction_of(const struct bucket_table *t,
 
 /* A bucket, where it is in its group. */
 struct group_bucket {
-    struct bucket_place at;
+    struct bucket_ref at;
     struct bucket_scale scale;
     uint64_t group;
     uint32_t position;
@@ -169,8 +169,8 @@ static bool is_covered(const struct entries *by, uint32_t code,
 
 /* Put it in place of a longer code, of the same key most likely, whose keys it
  * stands for. False if there is none. */
-static bool replace_longer(struct bucket_table *t,
-                           const struct bucket_place *at, uint32_t code) {
+static bool replace_longer(struct bucket_table *t, const struct bucket_ref *at,
+                           uint32_t code) {
     uint8_t *const line = bucket_line(at);
     const uint64_t used = used_slots(line, t->width);
     for (uint64_t left = used; left && at->varies; left &= left - 1) {
@@ -187,7 +187,7 @@ static bool replace_longer(struct bucket_table *t,
 }
 
 static enum insertion add_code(struct bucket_table *t,
-                               const struct bucket_place *at, uint32_t code) {
+                               const struct bucket_ref *at, uint32_t code) {
     const uint32_t slots = slots_of(t->width);
     struct entries all;
     if (is_saturated(bucket_line(at), t->width)) return KEY_AT_MOST;

@@ -9,7 +9,7 @@
 
 /* Take a slot. If the bucket was full, an entry that it spilled comes back. */
 ALWAYS_INLINE void empty_slot(const struct bucket_table *t,
-                              const struct bucket_place *at, uint32_t width,
+                              const struct bucket_ref *at, uint32_t width,
                               uint32_t i, uint64_t used,
                               const struct spilled_entry *back) {
     uint8_t *const line = bucket_line(at);
@@ -54,7 +54,7 @@ ALWAYS_INLINE enum removal remove_from_table(struct bucket_table *t,
                                              uint64_t hash, uint32_t width,
                                              struct bucket_steps steps) {
     const struct bucket_scale scale = scale_of(t, t->stage, hash);
-    const struct bucket_place at = place_of(t, scale, hash);
+    const struct bucket_ref at = locate(t, scale, hash);
     uint8_t *const line = bucket_line(&at);
     if (is_saturated(line, width)) return KEY_STUCK;
     const struct bucket_scan here =
@@ -90,8 +90,8 @@ ALWAYS_INLINE uint32_t count_in_table(const struct bucket_table *t,
                                       uint64_t hash, struct bucket_steps steps,
                                       table_lookup *has) {
     if (!has(t, hash)) return 0;
-    const struct bucket_place at =
-        place_of(t, scale_of(t, stage_of(t), hash), hash);
+    const struct bucket_ref at =
+        locate(t, scale_of(t, stage_of(t), hash), hash);
     struct line_copy copy = {{0}};
     copy_line(copy.bytes, bucket_line(&at));
     if (is_saturated(copy.bytes, t->width)) return COPIES_MOST;

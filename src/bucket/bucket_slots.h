@@ -645,9 +645,9 @@ ALWAYS_INLINE struct line_answer lanes_answer(uint32_t lanes, uint32_t last,
     };
 }
 
-ALWAYS_INLINE struct line_answer ask_line(const uint8_t *line, uint32_t width,
-                                          uint32_t want, uint32_t varies,
-                                          struct lane_scans scans) {
+ALWAYS_INLINE struct line_answer match_line(const uint8_t *line, uint32_t width,
+                                            uint32_t want, uint32_t varies,
+                                            struct lane_scans scans) {
     if (has_runs(width)) {
         const struct run_bounds run =
             bounds_of(line, width, run_of(want, width));

@@ -30,7 +30,7 @@ static void put_word(uint32_t *word, uint32_t value) {
 /* Count an entry that goes on over the lines before probe `end`, or no longer
  * does. */
 static void change_passing(const struct bucket_table *t,
-                           const struct bucket_place *at, uint32_t end,
+                           const struct bucket_ref *at, uint32_t end,
                            int change) {
     struct probing p = first_probe(t, at);
     for (uint32_t i = 0; i < end; i++) {
@@ -43,7 +43,7 @@ static void change_passing(const struct bucket_table *t,
 /* Entries of the bucket in the line of a probe: a bit for each. No branch, as
  * which entries match could not be foreseen. */
 static uint32_t entries_in(const struct bucket_table *t,
-                           const struct bucket_place *at,
+                           const struct bucket_ref *at,
                            const struct probing *p) {
     const uint32_t tag = tag_of(t->width, at, p->number);
     uint32_t entries = 0;
@@ -65,7 +65,7 @@ static struct spilled_entry entry_at(const struct bucket_table *t,
 }
 
 struct spill_scan scan_spilled(const struct bucket_table *t,
-                               const struct bucket_place *at) {
+                               const struct bucket_ref *at) {
     struct spill_scan scan = {0};
     struct probing p = first_probe(t, at);
     do {
@@ -103,7 +103,7 @@ static uint32_t add_probes(enum spilling how, const struct probing *p) {
 }
 
 /* The lines before are counted first: no lookup may end before the entry. */
-bool spill(const struct bucket_table *t, const struct bucket_place *at,
+bool spill(const struct bucket_table *t, const struct bucket_ref *at,
            uint32_t code, enum spilling how) {
     struct probing p = first_probe(t, at);
     p.most = add_probes(how, &p);
@@ -162,7 +162,7 @@ static uint32_t slot_to_spill(const uint8_t *line, uint32_t code,
     return most == 0 || (best == own && has_one) ? slots : slot[best];
 }
 
-bool spill_from(struct bucket_table *t, const struct bucket_place *at,
+bool spill_from(struct bucket_table *t, const struct bucket_ref *at,
                 uint32_t code) {
     uint8_t *const line = bucket_line(at);
     const uint32_t width = t->width, slots = slots_of(width);
@@ -180,15 +180,14 @@ bool spill_from(struct bucket_table *t, const struct bucket_place *at,
     return true;
 }
 
-void drop_spilled(const struct bucket_table *t, const struct bucket_place *at,
+void drop_spilled(const struct bucket_table *t, const struct bucket_ref *at,
                   const struct spilled_entry *entry) {
     put_word(entry->word, 0);
     change_passing(t, at, entry->probe, -1);
 }
 
-uint32_t list_spilled(const struct bucket_table *t,
-                      const struct bucket_place *at, uint32_t *codes,
-                      uint32_t most, enum after_listing then) {
+uint32_t list_spilled(const struct bucket_table *t, const struct bucket_ref *at,
+                      uint32_t *codes, uint32_t most, enum after_listing then) {
     struct probing p = first_probe(t, at);
     uint32_t n = 0;
     do {
@@ -205,7 +204,7 @@ uint32_t list_spilled(const struct bucket_table *t,
 }
 
 void saturate_bucket(const struct bucket_table *t,
-                     const struct bucket_place *at) {
+                     const struct bucket_ref *at) {
     _Alignas(8) uint8_t line[BUCKET_BYTES] = {0};
     if (is_saturated(bucket_line(at), t->width)) return;
     list_spilled(t, at, NULL, 0, SPILLED_GO);
@@ -215,6 +214,6 @@ void saturate_bucket(const struct bucket_table *t,
 }
 
 void leave_saturated(const struct bucket_table *t,
-                     const struct bucket_place *at) {
+                     const struct bucket_ref *at) {
     change_passing(t, at, 1, -1);
 }

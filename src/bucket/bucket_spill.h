@@ -12,7 +12,7 @@ struct probing {
 };
 
 static inline struct probing first_probe(const struct bucket_table *t,
-                                         const struct bucket_place *at) {
+                                         const struct bucket_ref *at) {
     const uint64_t count = spill_lines(at->blocks);
     const uint64_t wanted = count <= FEW_LINES ? count : PROBES_MOST;
     const uint32_t most = UINT32_C(1) << (28 - t->width);
@@ -34,7 +34,7 @@ static inline bool next_probe(struct probing *p) {
 
 /* The bits of an entry above the code. In runs a code may be 0: the highest bit
  * says that it is there. */
-static inline uint32_t tag_of(uint32_t width, const struct bucket_place *at,
+static inline uint32_t tag_of(uint32_t width, const struct bucket_ref *at,
                               uint32_t probe) {
     const uint32_t mark = UINT32_C(1) << (31 - width);
     return (uint32_t)(at->index % SPILL_BUCKETS) | probe << 4 |
@@ -57,7 +57,7 @@ static inline bool goes_on(const struct probing *p) {
 /* `bucket` is the line of the bucket, or a copy of it. A code and its tag match
  * as one word: the stop bit is the lowest 1 of both. */
 static inline bool has_spilled(const struct bucket_table *t,
-                               const struct bucket_place *at,
+                               const struct bucket_ref *at,
                                const uint8_t *bucket) {
     struct probing p = first_probe(t, at);
     if (is_saturated(bucket, t->width)) return true;
@@ -89,13 +89,13 @@ struct spill_scan {
     struct spilled_entry longest, any;
 };
 struct spill_scan scan_spilled(const struct bucket_table *t,
-                               const struct bucket_place *at);
+                               const struct bucket_ref *at);
 
 /* False if there is no room as far as the entry may go. */
-bool spill(const struct bucket_table *t, const struct bucket_place *at,
+bool spill(const struct bucket_table *t, const struct bucket_ref *at,
            uint32_t code, enum spilling how);
 /* Add a code to a full bucket: one of its entries is spilled, or the code. */
-bool spill_from(struct bucket_table *t, const struct bucket_place *at,
+bool spill_from(struct bucket_table *t, const struct bucket_ref *at,
                 uint32_t code);
 
 /* Entries that additions may spill from one bucket. In a full table of distinct
@@ -104,22 +104,19 @@ static inline uint32_t spill_most(const struct bucket_table *t) {
     return t->adds == SPILL_NEAR ? SPILL_MOST / 4 * 3 : SPILL_MOST;
 }
 
-void drop_spilled(const struct bucket_table *t, const struct bucket_place *at,
+void drop_spilled(const struct bucket_table *t, const struct bucket_ref *at,
                   const struct spilled_entry *entry);
 /* Copy the codes of the entries of a bucket, up to `most`, and let all entries
  * stay or go. Returns their number, which may be more. */
 enum after_listing { SPILLED_STAY, SPILLED_GO };
-uint32_t list_spilled(const struct bucket_table *t,
-                      const struct bucket_place *at, uint32_t *codes,
-                      uint32_t most, enum after_listing then);
+uint32_t list_spilled(const struct bucket_table *t, const struct bucket_ref *at,
+                      uint32_t *codes, uint32_t most, enum after_listing then);
 
 /* Let a bucket of halves answer "yes" for all keys. A saturated bucket counts
  * as an entry that went on from its first line, so that lookups do not end
  * there. The caller lets readers look again. */
-void saturate_bucket(const struct bucket_table *t,
-                     const struct bucket_place *at);
+void saturate_bucket(const struct bucket_table *t, const struct bucket_ref *at);
 /* The bucket of this place has moved: its first line no longer counts it. */
-void leave_saturated(const struct bucket_table *t,
-                     const struct bucket_place *at);
+void leave_saturated(const struct bucket_table *t, const struct bucket_ref *at);
 
 #endif

@@ -21,7 +21,7 @@ static void note_lines(struct filter_table *table, uint32_t number,
 }
 
 /* With the newest segment, the stage that it belongs to is on its way. */
-static void take_segment(struct filter_table *table, const struct part *p) {
+static void append_segment(struct filter_table *table, const struct part *p) {
     struct bucket_table *const t = &table->t;
     const uint32_t number = table->segments++;
     set_segment(t, number, p->body);
@@ -100,7 +100,7 @@ static calyx_status make_table(calyx_filter *f, const struct shape *first) {
 void open_table(calyx_filter *f, struct filter_table *table) {
     *table = (struct filter_table){0};
     begin_table(f, table, &f->newest->shape);
-    take_segment(table, f->newest);
+    append_segment(table, f->newest);
 }
 
 static calyx_status make_place(calyx_filter *f) {
@@ -114,7 +114,7 @@ static calyx_status make_place(calyx_filter *f) {
 /* The newest part is a segment of the table. */
 static calyx_status add_segment(calyx_filter *f) {
     const calyx_status status = make_place(f);
-    if (status == CALYX_OK) take_segment(f->table, f->newest);
+    if (status == CALYX_OK) append_segment(f->table, f->newest);
     return status;
 }
 
@@ -329,10 +329,10 @@ static void free_table(calyx_filter *f) {
     free_block(f, table, sizeof *table);
 }
 
-static void take_segments(struct filter_table *table, const struct part *p) {
+static void append_segments(struct filter_table *table, const struct part *p) {
     if (!p) return;
-    take_segments(table, p->older);
-    take_segment(table, p);
+    append_segments(table, p->older);
+    append_segment(table, p);
 }
 
 static void renew_segments(calyx_filter *f) {
@@ -340,7 +340,7 @@ static void renew_segments(calyx_filter *f) {
     f->table->capacity = 0;
     f->table->t.row_segments = 0;
     f->table->t.stage = 0;
-    take_segments(f->table, f->newest);
+    append_segments(f->table, f->newest);
 }
 
 static void relocate_table(calyx_filter *f, calyx_move_function *move,
@@ -472,7 +472,7 @@ static calyx_status replace_part(calyx_filter *f, const struct part *like) {
     }
     reset_table(f, &old->shape);
     f->newest = old;
-    take_segment(f->table, old);
+    append_segment(f->table, old);
     return status;
 }
 

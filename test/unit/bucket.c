@@ -315,7 +315,7 @@ static void coarse_units_have_the_segments_of_most_hashes(void **state) {
             const uint64_t hash = mixed(i), unit = scale64(hash, scale.units);
             const uintptr_t start = starts.start[scale64(hash, starts.units)];
             older += start == 0;
-            assert_true(!start || start == t->start[segment_place(unit)]);
+            assert_true(!start || start == t->start[segment_index(unit)]);
         }
         assert_true(older <= HASHES / 24);
     }
