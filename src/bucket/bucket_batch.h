@@ -15,11 +15,12 @@ enum { EIGHT = 8, RING = 2 * PREFETCH_DISTANCE };
 struct batch_form {
     uint32_t width;
     bool is_one;        /* segment                                       */
-    bool is_row;        /* and if not, are all in a row, and none moves? */
+    bool is_row;        /* do all lie in a row, at one level above 0?    */
     bool is_special;    /* has it a loop of its own? Then it is unrolled */
     uint64_t last_here; /* hash whose group has not moved                */
     uintptr_t start;    /* of all buckets, if is_one or is_row           */
-    struct bucket_scale scale, next;     /* of groups that have moved        */
+    struct bucket_scale scale;
+    struct bucket_scale next;            /* for hashes after last_here */
     const struct segment_starts *starts; /* of scale and next, if neither */
 };
 

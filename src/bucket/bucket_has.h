@@ -59,11 +59,14 @@ ALWAYS_INLINE void order_loads(void) {
 /*
  * While another thread writes: a "no" counts if nothing moved meanwhile. The
  * stage is read again after the version: so a move that ended before is seen
- * in the stage, and one that begins later in the version.
+ * in the stage, and one that begins later in the version. A writer may have
+ * lost its processor in the middle of a move: after some looks the answer is
+ * "yes", as a filter may say, and nobody waits.
  */
 ALWAYS_INLINE bool has_concurrent(const struct bucket_table *t, uint64_t hash,
                                   struct bucket_steps steps) {
-    for (;;) {
+    enum { LOOKS_MOST = 1024 };
+    for (uint32_t i = 0; i < LOOKS_MOST; i++) {
         struct line_copy copy;
         const uint64_t stage = stage_of(t);
         const struct bucket_scale scale = scale_of(t, stage, hash);
@@ -83,6 +86,7 @@ ALWAYS_INLINE bool has_concurrent(const struct bucket_table *t, uint64_t hash,
             stage_number(stage_of(t)) == stage_number(stage))
             return false;
     }
+    return true;
 }
 
 ALWAYS_INLINE bool find_spilled(const struct bucket_table *t,
