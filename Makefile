@@ -44,6 +44,7 @@ check:
 	@dev/check-platforms
 	@dev/check-tidy
 	@CALYX_FUZZ=200000 CALYX_HUGE=4200 CALYX_LONG=1 dev/test $(JOBS)
+	@! test -f build/web/figures.txt || sort -n build/web/figures.txt
 	@dev/check-symbols
 	@dev/deb build/deb
 	@dev/check-memory

@@ -4,7 +4,7 @@ import { start } from "calyx/library";
 import { redraw } from "./chart.js";
 import { $, say } from "./dom.js";
 import { load } from "./load.js";
-import { get, link, onBack, set, turn } from "./state.js";
+import { get, link, onBack, set, turn, undo } from "./state.js";
 import { follow, language, missing, speak, t } from "./text/text.js";
 import * as number from "./number.js";
 import * as inspect from "./tab/inspect.js";
@@ -66,6 +66,13 @@ document.addEventListener("click", (event) => {
   const { part, ...values } = Object.fromEntries(new URLSearchParams(anchor.getAttribute("href")));
   event.preventDefault();
   change(part, values);
+});
+
+// In a field with a text in it, Ctrl+Z is the browser's.
+addEventListener("keydown", (event) => {
+  if (event.key !== "z" || !(event.ctrlKey || event.metaKey) || event.shiftKey) return;
+  if (event.target.matches("textarea, input:not([type=radio])") && event.target.value) return;
+  if (parts[current()].undo?.() || undo()) event.preventDefault();
 });
 
 async function turned() {

@@ -24,7 +24,7 @@ const address = () => {
 
 function write() {
   clearTimeout(timer);
-  if (address() !== location.search) history.replaceState(null, "", address());
+  if (address() !== location.search) history.replaceState(history.state, "", address());
 }
 
 // The address as it is now, for others.
@@ -37,10 +37,16 @@ export function link(changes = {}) {
   return url.href;
 }
 
-// Another entry in the history; what changes next goes there.
-export function turn() {
+// Another entry in the history; what changes next goes there. `change`: not another
+// part, but what undo() takes back.
+export function turn(change = false) {
   write();
-  history.pushState(null, "", address());
+  history.pushState({ change }, "", address());
+}
+
+export function undo() {
+  if (history.state?.change) history.back();
+  return !!history.state?.change;
 }
 
 export function onBack(show) {

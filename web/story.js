@@ -32,7 +32,7 @@ export const write = (deeds) => deeds.map(({ deed, word }) =>
 // Words that can be spoken: three pairs of a consonant and a vowel. There are 421,875,
 // and a list of them would take 0.1 seconds to make.
 const pairs = [..."bdfghklmnprstvz"].flatMap((c) => [..."aeiou"].map((v) => c + v));
-const SPOKEN = pairs.length ** 3;
+export const SPOKEN = pairs.length ** 3;
 
 export function spokenWord(i) {
   const n = pairs.length, pair = (at) => pairs[Math.floor(at) % n];
@@ -335,7 +335,7 @@ export function verdictOf(view) {
     if (view.had) return added ? "maybe" : "false";
     return added ? "lost" : view.allowed.has(word) && view.passes ? "listed" : "no";
   }
-  if (!view.had) return "notthere";
+  if (!view.had || (!added && !view.bits.length && view.before.every((n, i) => n === view.after[i]))) return "notthere";
   const killed = [...view.lost].some((other) => !view.lostBefore.has(other));
   if (!added) return killed ? "wrong" : "wronged";
   return killed ? "killed" : "removed";

@@ -2,7 +2,7 @@
 // compared with the bits that are drawn, and those with the library.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { close, open, ready, turnTo, visit } from "./support.mjs";
+import { close, figure, go, open, ready, turnTo, visit } from "./support.mjs";
 
 const verdict = (page) => page.getAttribute("#stage-verdict", "data-verdict");
 const said = (page) => page.textContent("#stage-say");
@@ -13,6 +13,33 @@ const now = (page, name) => page.waitForSelector(`body[data-at="${name}"] #p-${n
 // How each passage ends, where it is about a word.
 const ends = { bits: "added", no: "no", maybe: "maybe", "false-positive": "false", removal: "lost", counters: "maybe",
   codes: "added", "allow-list": "listed" };
+
+// In the page. What is told of a bit or of a word, and what is; null if a caption tells
+// neither, or if bits were cleared by force, which the library does not do.
+async function replay(text) {
+  const calyx = await (globalThis.replayed ??= calyxPage.start(await calyxPage.load()));
+  const query = new URL(document.getElementById("to-see").href).searchParams;
+  const deeds = query.get("do").split(",").map((deed) => [deed[0], decodeURIComponent(deed.slice(1))]);
+  const [, word] = text.match(/“(.+?)”/), asks = /^(?:Look up|查询)/.test(text), adds = /^(?:Add|添加) /.test(text);
+  const verdict = document.getElementById("stage-verdict").dataset.verdict; // once listed, it was asked before
+  const at = deeds[verdict === "listed" ? "findLastIndex" : "findIndex"](([deed, other]) => other === word && (asks ? deed === "?" : adds && deed === "+"));
+  const kind = query.get("see"), removes = calyx.can(kind, "remove");
+  if (at < 0 || (!removes && deeds.slice(0, at).some(([deed]) => deed === "-"))) return null;
+  const filter = calyx.make({ kind, capacity: 20, bits: Number(query.get("sm")), probes: Number(query.get("sk")) });
+  const perform = ([deed, each]) => ({ "+": () => filter.add(each), "-": () => filter.remove(each), "!": () => filter.allow(each), "?": () => {} })[deed]();
+  deeds.slice(0, at).forEach(perform);
+  const bitOf = (bit) => filter.counters()[bit], found = filter.has(word), added = deeds.slice(0, at).some(([deed, each]) => deed === "+" && each === word);
+  const bit = text.match(/(?:: bit |：第 )(\d+)/)?.[1], was = bit && bitOf(bit);
+  perform(deeds[at]);
+  const is = bit && bitOf(bit);
+  filter.free();
+  const changed = text.match(/(?:goes from|由) (\d) (?:to|变为) (\d)/);
+  if (changed) return { told: [Number(changed[1]), Number(changed[2])], is: [was, is] };
+  const value = text.match(/: bit \d+ is (\d)/)?.[1] ?? text.match(/：第 \d+ 位(?:已经)?是 (\d)/)?.[1];
+  if (value && !verdict) return { told: Number(value), is };
+  if (asks && verdict) return { told: verdict === "listed" ? "no" : verdict, is: found ? (added ? "maybe" : "false") : added ? "lost" : "no" };
+  return null;
+}
 
 for (const lang of ["en", "zh"])
   test(`${lang}: every passage shows what it speaks of, and says at each step what the bits are`, async () => {
@@ -25,6 +52,7 @@ for (const lang of ["en", "zh"])
       if (!ends[name]) continue;
       await page.waitForSelector(`#stage-verdict[data-verdict="${ends[name]}"]`);
       let steps = 0;
+      await compare(page);
       for (; await page.isEnabled("#step-back") && steps < 14; steps++) {
         await page.click("#step-back");
         await compare(page);
@@ -34,9 +62,12 @@ for (const lang of ["en", "zh"])
     await close(page);
   });
 
-// A caption that names a bit and its value, and the cell.
+// What is told at a step, the cell that it names, and a filter of the library with which
+// the page has nothing to do: what was done, by the link to See, is done to it again.
 async function compare(page) {
-  const text = await said(page), named = text.match(/: bit (\d+) (?:goes from \d to (\d)|is (\d))/) ??
+  const text = await said(page), truth = await page.evaluate(replay, text);
+  if (truth) assert.deepEqual(truth.told, truth.is, text);
+  const named = text.match(/: bit (\d+) (?:goes from \d to (\d)|is (\d))/) ??
     text.match(/：第 (\d+) 位(?:由 \d 变为 (\d)|(?:已经)?是 (\d))/);
   if (!named) return;
   const cell = page.locator(`#stage-board [data-bit="${named[1]}"]`), value = named[2] ?? named[3];
@@ -253,7 +284,15 @@ test("a figure opens in See with the same words and verdict", async () => {
 // Shifts that no key or pointer caused, also while one scrolls through all of it.
 for (const width of [360, 768, 1280])
   test(`${width} pixels: nothing moves by itself`, async () => {
-    const page = await open("?part=learn", { viewport: { width, height: 740 }, reducedMotion: "no-preference" });
+    const page = await go("", { viewport: { width, height: 740 }, reducedMotion: "no-preference" });
+    await page.addInitScript(() => new MutationObserver((_, observer) => {
+      if (!document.documentElement.hasAttribute("data-ready")) return;
+      self.readyAt = performance.now();
+      observer.disconnect();
+    }).observe(document, { attributes: true, subtree: true }));
+    if (process.env.CALYX_LONG) // as on a phone
+      await (await page.context().newCDPSession(page)).send("Emulation.setCPUThrottlingRate", { rate: 4 });
+    await visit(page, "?part=learn");
     const shift = () => page.evaluate(() => new Promise((keep) => new PerformanceObserver((list) =>
       keep(list.getEntries().filter((e) => !e.hadRecentInput).reduce((sum, e) => sum + e.value, 0))).observe({ type: "layout-shift", buffered: true }) ?? setTimeout(() => keep(0), 50)));
     for (const name of await names(page)) {
@@ -262,5 +301,7 @@ for (const width of [360, 768, 1280])
     }
     const sum = await shift();
     assert.ok(sum < 0.1, String(sum));
+    figure(`${width} pixels: layout shift ${sum.toFixed(3)} (good: under 0.1), ready after ${
+      Math.round(await page.evaluate(() => readyAt))} ms`);
     await close(page);
   });

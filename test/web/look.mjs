@@ -73,8 +73,12 @@ const states = {
 
 // ---- Stored pictures ----
 
-const COLUMNS = 96; // to which a screenshot is reduced: a label that moved is seen
+const COLUMNS = 96; // to which a screenshot is reduced
 const MEAN = 5, WORST = 60; // of 255: differences of all cells, and of the 99th of 100
+// A label that moved changes some ten cells. Chinese depends on the fonts that are
+// installed, and Try on the machine; all else has differed by 19 at most.
+const FINE = 32; // of the fifth cell from the worst
+const isFine = (name) => !name.endsWith("-zh") && !name.startsWith("try");
 const stored = fileURLToPath(new URL("./shots/", import.meta.url));
 
 // In the page: the small picture as PNG, and how far it is from the stored one.
@@ -103,12 +107,13 @@ async function reduce([bytes, old, columns]) {
   const png = [...new Uint8Array(await (await small.convertToBlob()).arrayBuffer())];
   if (!old) return { png };
   const before = await read(old);
-  if (before.width !== columns || before.height !== rows) return { png, mean: 255, worst: 255 };
+  if (before.width !== columns || before.height !== rows) return { png, mean: 255, worst: 255, fifth: 255 };
   const [was] = pixels(before, columns, rows);
-  const differences = [...out.data].map((v, i) => Math.abs(v - was[i])).filter((_, i) => i % 4 < 3)
-    .sort((a, b) => a - b);
+  const differences = [...out.data].map((v, i) => Math.abs(v - was[i])).filter((_, i) => i % 4 < 3);
+  const cells = Array.from({ length: columns * rows }, (_, i) => Math.max(...differences.slice(3 * i, 3 * i + 3)));
+  differences.sort((a, b) => a - b);
   return { png, mean: differences.reduce((a, b) => a + b) / differences.length,
-    worst: differences[Math.floor(0.99 * differences.length)] };
+    worst: differences[Math.floor(0.99 * differences.length)], fifth: cells.sort((a, b) => b - a)[4] };
 }
 
 // CALYX_SHOTS=store replaces the stored pictures: look at them first.
@@ -116,16 +121,25 @@ async function compare(page, name) {
   const bytes = await page.screenshot({ path: join(shots, name + ".png"), animations: "disabled" });
   const path = join(stored, name + ".png");
   const old = existsSync(path) ? readFileSync(path, "base64") : null;
-  const { png, mean, worst } = await page.evaluate(reduce,
+  const { png, mean, worst, fifth } = await page.evaluate(reduce,
     [bytes.toString("base64"), old, COLUMNS]); // lists of numbers would take 0.5 s to send
   if (process.env.CALYX_SHOTS === "store") {
     mkdirSync(stored, { recursive: true });
     return writeFileSync(path, Uint8Array.from(png));
   }
   assert.ok(old, `no ${path}; CALYX_SHOTS=store makes it`);
-  assert.ok(mean <= MEAN && worst <= WORST, `${name} differs from the stored picture by ${
-    mean.toFixed(1)} in the mean, and ${worst} in the 99th of 100 cells; see ${shots}`);
+  assert.ok(mean <= MEAN && worst <= WORST && !(isFine(name) && fifth > FINE), `${name} differs from the stored picture by ${
+    mean.toFixed(1)} in the mean, ${worst} in the 99th of 100 cells, and ${fifth} in the fifth; see ${shots}`);
 }
+
+test("a label that moved by its own height is seen", async () => {
+  const page = await open("?part=plan&lang=en&" + FEW, { viewport: { width: 1280, height: 844 } });
+  await parts.plan(page);
+  await page.locator("#answer-name").evaluate((label) => { label.style.translate = "0 20px"; });
+  if (process.env.CALYX_SHOTS !== "store")
+    await assert.rejects(compare(page, "plan-1280-light"), /differs from the stored picture/);
+  await close(page);
+});
 
 // ---- Looks ----
 

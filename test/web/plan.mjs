@@ -107,6 +107,25 @@ test("an emptied field is computed from then on, and Back undoes a preset", asyn
   await close(page);
 });
 
+test("Ctrl+Z and Back take back a preset and a chosen kind, and no other part", async () => {
+  const page = await open("?part=plan&n=7M&p=2%25");
+  await page.click("[data-preset=spam]");
+  assert.equal(await page.inputValue("#keys"), "5M");
+  await page.waitForURL(/n=5M/);
+  await page.click("label[for=kinds-all]");
+  await page.locator('#kinds input[value="flat"]').check();
+  await page.waitForURL(/kind=flat/);
+  await page.keyboard.press("Control+z");
+  await page.waitForFunction(() => !document.querySelector('#kinds input[value="flat"]').checked);
+  await page.locator("[data-preset=spam]").press("Control+z");
+  await page.waitForFunction(() => document.getElementById("keys").value === "7M");
+  await page.locator("[data-preset=spam]").press("Control+z"); // there is nothing left
+  await page.click("#tab-see");
+  await page.locator("#tab-see").press("Control+z"); // another part is none to take back
+  assert.ok(await page.isVisible("#see"));
+  await close(page);
+});
+
 test("three or four kinds first, all on request; code in tabs, each with how to get it", async () => {
   const page = await open("?n=1M&p=1%25");
   const visible = () => page.locator("#kind-cards .kind:visible").count();

@@ -360,6 +360,56 @@ test("small filters are real ones, and a link that asks for what cannot be says 
   await close(page);
 });
 
+test("in every kind a false positive is found at once, after more words where there are few; removing it from codes changes nothing", async () => {
+  const page = await open("?part=see");
+  for (const { kind } of await kinds(page)) {
+    await turnTo(page, "?part=see&see=" + kind);
+    const before = await page.locator("#words .word").count();
+    await page.click("#see-find");
+    await page.waitForSelector('#see-say[data-verdict="false"]');
+    const added = await page.locator("#words .word").count() - before;
+    assert.equal(await page.textContent("#see-error"), added ? `So few words make false positives rare, so ${added} more were added first. ` +
+      "Ctrl+Z takes them back." : "", kind);
+    if (kind !== "distinct") continue; // whose codes belong to more than one word
+    await word(page, await page.textContent("#bits .bubble"), "#see-remove");
+    assert.equal(await verdict(page), "notthere");
+    assert.match(await page.textContent("#see-say"), /Nothing changed/);
+  }
+  await close(page);
+});
+
+test("Ctrl+Z takes back what was done, one by one: words, Start over, another kind", async () => {
+  const page = await open("?part=see");
+  const words = () => page.locator("#words .word").count(), undo = () => page.locator("#see-find").press("Control+z");
+  await word(page, "anemone", "#see-add");
+  await page.click("#see-fill");
+  await page.click("#see-clear");
+  assert.equal(await words(), 0);
+  for (const wanted of [26, 6, 5]) {
+    await undo();
+    assert.equal(await words(), wanted);
+  }
+  await page.selectOption("#see-kind", "line");
+  await page.waitForURL(/see=line/);
+  await undo();
+  await page.waitForFunction(() => document.getElementById("see-kind").value !== "line");
+  await page.fill("#word", "typed"); // which is the browser's to undo
+  await page.locator("#word").press("Control+z");
+  assert.equal(await words(), 5);
+  await close(page);
+});
+
+test("on a phone the bits come first, and stay where they are", async () => {
+  const page = await open("?part=see", { viewport: { width: 360, height: 740 } });
+  const top = () => page.locator("#bits .bit").first().evaluate((bit) => bit.getBoundingClientRect().top);
+  const before = await top();
+  assert.ok(before < 300, String(before));
+  await word(page, "anemone", "#see-add");
+  assert.equal(await top(), before);
+  assert.ok((await page.locator("#see-say").boundingBox()).y < (await page.locator("#word").boundingBox()).y);
+  await close(page);
+});
+
 test("Start over can be undone by Back", async () => {
   const page = await open("?part=see&see=flat");
   await page.click("#see-fill");

@@ -7,7 +7,7 @@
 // seconds of the processor more.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { appendFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
@@ -30,6 +30,9 @@ export const calyx = (...args) =>
   execFileSync(command, args, { encoding: "utf8", cwd: folder,
     stdio: ["ignore", "pipe", "pipe"] });
 export const calyxJson = (...args) => JSON.parse(calyx(...args, "--json"));
+
+// What `make check` prints at its end.
+export const figure = (text) => appendFileSync(join(built, "figures.txt"), text + "\n");
 
 // ---- A server ----
 

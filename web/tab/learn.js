@@ -65,12 +65,6 @@ export function start() {
     addWord();
   };
   $("entry").oninput = update;
-  $("entry").onkeydown = (event) => {
-    if (event.key === "z" && (event.ctrlKey || event.metaKey) && !$("entry").value && past.length) {
-      event.preventDefault();
-      undo();
-    }
-  };
   $("entry-undo").onclick = undo;
   $("step-back").onclick = () => move(-1);
   $("step-next").onclick = () => move(1);
@@ -156,12 +150,13 @@ function change(values) {
   update();
 }
 
-function undo() {
+export function undo() {
   const before = past.pop();
-  if (!before) return;
+  if (!before) return false;
   change(before);
   past.pop();
   update();
+  return true;
 }
 
 function addWord() {

@@ -71,7 +71,7 @@ export function start() {
 }
 
 function apply(preset) {
-  turn();
+  turn(true);
   solved = "memory";
   order = ["memory", "rate", "keys"];
   fixed = false;
@@ -421,6 +421,7 @@ function showKinds(plans, chosen, best, others, keyBytes) {
     const radio = make("input", { type: "radio", name: "kind", value: p.kind, disabled: !!p.whyNot });
     radio.checked = p === chosen;
     radio.onchange = () => {
+      turn(true);
       kind = p.kind;
       set("kind", kind === calyx.kinds[0] ? "" : kind);
       update();

@@ -5,7 +5,7 @@ import { caption, changeOf, ownersOf } from "../caption.js";
 import { $, download, make, quoted, say } from "../dom.js";
 import { general, rateText } from "../number.js";
 import { LONGEST as LONGEST_LINK, get, link, set, turn } from "../state.js";
-import { ADD, ALLOW, ASK, LONGEST, MANY, MOST_DEEDS, REMOVE, Story, parse, probesOf, sizesOf,
+import { ADD, ALLOW, ASK, LONGEST, MANY, MOST_DEEDS, REMOVE, SPOKEN, Story, parse, probesOf, sizesOf,
   spokenWord, stepsOf, sumOf, write } from "../story.js";
 import { t } from "../text/text.js";
 
@@ -14,11 +14,13 @@ const USUAL = { bits: 256, probes: 4 };
 const USUAL_BY_HAND = "+x→0.4.7,+y→1.4.6,?z→0.1.4"; // a false positive of two words
 const READ = 60, LEAST = 600; // ms a letter of what is said, and a step
 const FILL = 20; // words that are added at once
+const SURE = 20; // false positives to expect among all words that are tried
 const EQUATIONS = 24; // words at first, in a filter of equations
 
 let calyx = null, story = null, board = null;
 let kind = "", bits = 0, probes = 0;
 let deeds = []; // {deed, word}
+let past = []; // what they were before each change
 let shown = 0; // which of them is shown, and up to which of its steps
 let step = 0;
 let busy = false, timer = 0;
@@ -40,9 +42,8 @@ export function start() {
   $("see-find").onclick = find;
   $("see-fill").onclick = fill;
   $("see-clear").onclick = () => {
-    turn(); // Back brings the words again
-    deeds = [];
-    finish();
+    turn(true); // Back brings the words again
+    commit([]);
   };
   $("see-save").onclick = () => {
     const { filter } = story.after(deeds);
@@ -84,8 +85,9 @@ function restore() {
   kind = [...calyx.kinds, BY_HAND].includes(get("see")) ? get("see") : calyx.textbook();
   shape(Number(get("sm")), Number(get("sk")));
   const wanted = [["m", get("sm"), bits], ["k", isByHand() ? "" : get("sk"), probes]].find(([, asked, is]) => asked && Number(asked) !== is);
-  say($("see-error"), wanted ? t("see.changed", { z: wanted[0], x: quoted(wanted[1]), y: wanted[2] }) : "");
+  complain(wanted ? t("see.changed", { z: wanted[0], x: quoted(wanted[1]), y: wanted[2] }) : "");
   deeds = get("do") ? parse(get("do")) : usual();
+  past = [];
   if (isByHand()) deeds = deeds.flatMap(({ deed, word }) => ({ deed, word: withPositions(word, bits) })).filter(({ word }) => word);
   shown = deeds.length - 1;
   step = Infinity;
@@ -160,10 +162,12 @@ export const embedCode = () => `<iframe src="${link({ part: "see", embed: "1", t
   `title="${t("title.see")}" style="width:100%;height:420px;border:0" loading="lazy"></iframe>`;
 
 function reshape() {
-  say($("see-error"), "");
+  complain("");
   const isUsual = write(deeds) === write(usual());
+  turn(true);
   kind = $("see-kind").value;
   shape(Number($("see-size").value), Number($("see-probes").value));
+  past = [];
   if (isUsual) deeds = usual();
   finish();
 }
@@ -186,20 +190,39 @@ function finish() {
   update();
 }
 
+function commit(next) {
+  past.push(deeds);
+  deeds = next;
+  finish();
+}
+
+export function undo() {
+  if (!past.length) return false;
+  deeds = past.pop();
+  complain("");
+  finish();
+  return true;
+}
+
+// A hint is no error.
+function complain(text, hint) {
+  say($("see-error"), text);
+  $("see-error").className = hint ? "note" : "error";
+}
+
 function act(deed, typed = $("word").value) {
   const text = isByHand() ? withPositions(typed, bits) : typed;
   const bad = isByHand() && typed && !text ? t("see.hand.bad", { m: bits - 1 }) : !text ? t("see.none") : text.length > LONGEST ? t("see.long")
     : isFull() ? t("see.full") : "";
-  say($("see-error"), bad);
+  complain(bad);
   if (bad || !calyx) return;
-  deeds.push({ deed, word: text });
-  finish();
+  commit([...deeds, { deed, word: text }]);
   if (deed === ADD || deed === ALLOW) $("word").value = "";
   $("word").focus({ preventScroll: true });
 }
 
 // A link holds no more.
-const isFull = () => deeds.length >= MOST_DEEDS || write(deeds).length > LONGEST_LINK - 3 * LONGEST;
+const isFull = (all = deeds) => all.length >= MOST_DEEDS || write(all).length > LONGEST_LINK - 3 * LONGEST;
 
 // ---- Playing ----
 
@@ -255,31 +278,47 @@ async function find() {
   try {
     const { filter, words } = story.after(deeds);
     filter.free();
-    say($("see-error"), words.size ? t("see.finding") : t("see.empty"));
+    complain(words.size ? t("see.finding") : t("see.empty"), words.size);
     if (!words.size) return;
-    const { found, tries } = await story.falsePositive(deeds, t("flowers").split(" "));
-    say($("see-error"), found ? "" : t("see.notfound", { x: tries }));
-    if (found) act(ASK, found);
+    // Where it would take too long, after more words.
+    const fuller = [...deeds];
+    while (rateOf(fuller) * SPOKEN < SURE && more(fuller) === FILL);
+    const { found, tries } = await story.falsePositive(fuller, t("flowers").split(" "));
+    const added = fuller.length - deeds.length;
+    complain(!found ? t("see.notfound", { x: tries }) : added ? t("see.fuller", { x: added }) : "", found);
+    if (found) commit([...fuller, { deed: ASK, word: found }]);
   } finally {
     busy = false;
   }
 }
 
+function rateOf(all) {
+  const { filter } = story.after(all), { rate } = filter.describe();
+  filter.free();
+  return rate;
+}
+
 function fill() {
   if (!story) return;
-  const { filter, words } = story.after(deeds);
+  const all = [...deeds];
+  complain(more(all) < FILL ? t("see.full") : "");
+  if (all.length > deeds.length) commit(all);
+}
+
+// Adds words to a list of deeds; returns how many there was room for.
+function more(all) {
+  const { filter, words } = story.after(all);
   filter.free();
-  const room = isFull() ? 0 : MOST_DEEDS - deeds.length;
-  say($("see-error"), room < FILL ? t("see.full") : "");
+  const room = isFull(all) ? 0 : Math.min(FILL, MOST_DEEDS - 1 - all.length);
   let n = 0;
-  for (let i = 7 * deeds.length; n < Math.min(FILL, room); i += 331) {
+  for (let i = 7 * all.length; n < room; i += 331) {
     const word = spokenWord(i);
     if (words.has(word)) continue;
     words.set(word, 1);
-    deeds.push({ deed: ADD, word });
+    all.push({ deed: ADD, word });
     n++;
   }
-  finish();
+  return n;
 }
 
 // ---- Drawing ----

@@ -125,7 +125,7 @@ export const en = {
   "see.about.codes": "Each frame is a bucket, one cache line of 64 bytes. A word leaves a code there, 8 bits of its hash. Codes are in two runs, one behind the other, and the last two bytes say where each ends. As a code has bits of the hash, the table can grow. {z}",
   "see.about.remove": "And as it belongs to one word, it can be removed.", "see.about.once": "Words with the same code share one, so none can be removed but by making the filter anew.",
   "see.finding": "Looking…", "see.empty": "Add a word first: an empty filter has no false positives.",
-  "see.notfound": "None among {x} words. Add more words, then there will be.",
+  "see.notfound": "None among {x} words. Add more words, then there will be.", "see.fuller": "So few words make false positives rare, so {x} more were added first. Ctrl+Z takes them back.",
   "see.bits": "{x} of {y} bits are set", "see.of": "{x} of {y}", "see.power": "(fill to the power of k)",
   "see.nobody": "nobody now", "see.nowords": "none", "see.lost": "lost", "see.play": "Play",
   "see.hover": "Point at a bit to see who set it; click a word to see its bits.", "see.hover.codes": "Point at a byte to see whose it is; click a word to see its code.",

@@ -136,7 +136,7 @@ export const zh = {
   "see.codes.listed": "有一个槽存着它的编码，但它在例外名单上，是已知的误判，所以回答不在。",
   "see.about.codes": "一个框是一个桶，正好是 64 字节的一个缓存行。每个词存下哈希里的 8 位，作为编码。编码分成首尾相接的两段，最后两个字节记着每段到哪里为止。编码是哈希的一部分，所以整张表可以扩大。{z}",
   "see.about.remove": "一个编码又只属于一个词，所以可以删除。", "see.about.once": "编码相同的词共用一个槽，所以要删除只能重建过滤器。",
-  "see.finding": "正在找……", "see.empty": "请先添加一个词：空过滤器不会误判。", "see.notfound": "{x} 个词里没有。再多添加一些词就会有。",
+  "see.finding": "正在找……", "see.empty": "请先添加一个词：空过滤器不会误判。", "see.notfound": "{x} 个词里没有。再多添加一些词就会有。", "see.fuller": "词太少时误判很少见，所以先添加了 {x} 个词；按 Ctrl+Z 可以撤销。",
   "see.bits": "{y} 位中有 {x} 位为 1", "see.of": "{x} / {y}", "see.power": "（填充率的 k 次方）",
   "see.nobody": "现在没有", "see.nowords": "没有", "see.lost": "已丢失", "see.play": "播放",
   "see.hover": "指向某一位，看是谁置的；点一个词，看它的各位。", "see.looked": "{x}：第 {y} 位", "see.bit.by": "第 {x} 位是 {y}，由{z}置 1", "see.bit.is": "第 {x} 位是 {y}", "see.bit.in": "第 {x} 位是 {y}，出现在{z}的方程里", "see.bit.code": "第 {x} 字节是 {y}，是{z}的编码", "see.bit.byte": "第 {x} 字节是 {y}", "see.bit.nobody": "第 {x} 位是 {y}，是已删除的词留下的",
