@@ -60,7 +60,7 @@ ALWAYS_INLINE enum removal remove_from_table(struct bucket_table *t,
     const struct bucket_scan here =
         scan_bucket(line, width, at.want, at.varies, steps.scans);
     struct spill_scan there;
-    there.entries = there.hits = 0;
+    there.hits = 0;
     there.longest.word = there.any.word = NULL;
     if (get_classes(line, width)) there = scan_spilled(t, &at);
     if (!here.hits && !there.longest.word) return KEY_ABSENT;
@@ -78,10 +78,11 @@ ALWAYS_INLINE enum removal remove_from_table(struct bucket_table *t,
         drop_spilled(t, &at, &there.longest);
     else
         empty_slot(t, &at, width, slot, here.used, &there.any);
-    if (there.entries == 1)
-        put_classes(line, width, 0);
-    else if (there.entries > 1)
-        put_classes(line, width, scan_spilled(t, &at).classes);
+    if (there.any.word) {
+        const uint32_t left = spilled ? code : there.any.code;
+        const uint32_t gone = classes_of(left, width, at.varies) & ~there.again;
+        put_classes(line, width, there.classes & ~gone);
+    }
     end_move(t, at.group);
     return KEY_REMOVED;
 }

@@ -75,7 +75,9 @@ struct spill_scan scan_spilled(const struct bucket_table *t,
                 entry_at(t, &p, (uint32_t)__builtin_ctz(left));
             const uint32_t code = here.code;
             scan.entries++;
-            scan.classes |= classes_of(code, t->width, at->varies);
+            const uint32_t classes = classes_of(code, t->width, at->varies);
+            scan.again |= scan.classes & classes;
+            scan.classes |= classes;
             scan.any = here;
             if (!code_matches(code, at->want, at->varies)) continue;
             scan.hits++;

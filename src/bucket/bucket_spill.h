@@ -84,6 +84,7 @@ struct spilled_entry {
 struct spill_scan {
     uint32_t entries; /* of the bucket, matching or not       */
     uint32_t classes; /* of these                             */
+    uint32_t again;   /* classes of two entries or more       */
     uint32_t hits;
     struct copies copies; /* of hits */
     struct spilled_entry longest, any;

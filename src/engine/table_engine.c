@@ -784,6 +784,7 @@ static calyx_status table_remove_batch(calyx_filter *f, struct key_window *w,
     const size_t all = batch->n + batch->more;
     if (is_table_locked_here(f)) return CALYX_CANNOT;
     *removed = 0;
+    lock_table(f);
     for (size_t i = 0; i < batch->n; i++) {
         if (i + DISTANCE < all)
             prefetch_bucket(&f->table->t, batch->hashes[i + DISTANCE]);
@@ -791,6 +792,7 @@ static calyx_status table_remove_batch(calyx_filter *f, struct key_window *w,
         if (found) found[i] = became != KEY_ABSENT;
         *removed += became == KEY_REMOVED;
     }
+    unlock_table(f);
     return CALYX_OK;
 }
 
