@@ -11,6 +11,7 @@ secret key of a siphash filter, in hexadecimal. Every checksum is checked.
 import os
 import sys
 from getopt import GetoptError, getopt
+from itertools import takewhile
 from struct import unpack_from
 
 from xxh import fnv1a, murmur3, siphash, xxh3, xxh64
@@ -68,13 +69,14 @@ def flat(hash, blocks, probes):
 class Ribbon:
     """A layer of a ribbon filter: groups of 16 rows, in lots of 512 groups."""
 
-    def __init__(self, data, at, blocks, probes, wide):
+    def __init__(self, data, at, blocks, probes, wide, values):
         check(3 <= blocks <= 2**37 and blocks % 512 not in (1, 2) and
               1 <= probes <= 31 and
               (wide == 0 or wide % 32 == 0 and wide <= blocks - 3 and
                probes <= 30), "part")
         self.data, self.at = data, at
-        self.blocks, self.probes, self.wide = blocks, probes, wide
+        check(values == 0 or values == 1 == probes and wide == 0, "part")
+        self.blocks, self.probes, self.wide, self.values = blocks, probes, wide, values
         self.size = self.flags(blocks - 1) + 64
 
     def before(self, group):
@@ -114,12 +116,29 @@ class Ribbon:
 RIBBON, TABLES = 9, (10, 11)
 
 
+def next_hash(layer, hash):
+    return (hash ^ hash >> 32) * 0x9E3779B97F4A7C15 & M64 - layer.values
+
+
 def in_layers(layers, hash):
     for layer in layers:
         if not layer.is_bumped(hash):
             return layer.has(hash)
-        hash = (hash ^ hash >> 32) * 0x9E3779B97F4A7C15 & M64
+        hash = next_hash(layer, hash)
     return False
+
+
+def in_sets(layers, hash):
+    """Of an exact filter: first layers and value layers in turn."""
+    found = False
+    while layers:
+        first = [*takewhile(lambda layer: not layer.values, layers)]
+        layers = layers[len(first):]
+        values = [*takewhile(lambda layer: layer.values, layers)]
+        layers = layers[len(values):]
+        if not first or in_layers(first, hash):
+            found ^= in_layers(values, next_hash(values[0], hash))
+    return found
 
 
 # Places, bits of a block, bits of its counters, most blocks, probes allowed. In
@@ -257,7 +276,8 @@ def open_filter(data, key=b""):
      records_size, list_size,
      list_sum) = unpack_from("<IIIIQIIHHIQQddIIIIQ", data, 8)
     check(order == 0x0A0B0C0D, "its bytes are in another order")
-    check(version == 1 and must <= 1, "too new")
+    check(version == 1 and must <= 3, "too new")
+    has_list, exact = must & 1 == 1, must & 2 == 2
     check(200 <= header_size <= min(12288, len(data)), "header size")
     header_sum, = unpack_from("<Q", data, header_size - 8)
     check(xxh3(data[:header_size - 8]) == header_sum, "header checksum")
@@ -268,26 +288,26 @@ def open_filter(data, key=b""):
     check(align in (64, 4096) and flags <= 1 and 0 <= fpr <= 1 and
           (growth == 0 or 1.25 <= growth <= 16) and 1 <= count <= 96 and
           comment_size <= 1000 and records_size <= 4096 and
-          (must == 1) == (0 < list_size <= 262144) and
-          (must == 1 or list_size == list_sum == 0) and
+          has_list == (0 < list_size <= 262144) and
+          (has_list or list_size == list_sum == 0) and
           not any(data[104:128]) and header_size == up(after + 8, align) and
           0 not in data[used:used + comment_size], "header")
 
     check_records(data[used + comment_size:after])
-    check(kind != RIBBON or count <= 24 and growth == flags == 0, "layers")
+    check(kind != RIBBON or (exact or count <= 24) and growth == flags == 0, "layers")
 
     list_end = header_size + list_size
     allowed = read_list(data[header_size:list_end])
-    check(not must or xxh3(data[header_size:list_end]) == list_sum,
+    check(not has_list or xxh3(data[header_size:list_end]) == list_sum,
           "checksum of the allow list")
 
     sections = [(0, after), (header_size - 8, list_end)]
     parts, ranges, at = [], [], up(list_end, align)
     for record in range(128, used, 64):
-        blocks, probes, zero, capacity, items, rate, body_at, size, rest = \
+        blocks, probes, values, capacity, items, rate, body_at, size, rest = \
             unpack_from("<QIIQQdQQQ", data, record)
         if kind == RIBBON:
-            parts.append(Ribbon(data, at, blocks, probes, rest))
+            parts.append(Ribbon(data, at, blocks, probes, rest, values))
             check(size == parts[-1].size, "part")
         else:
             places, block_bits, counter_bits, most, some = KINDS[kind]
@@ -299,12 +319,13 @@ def open_filter(data, key=b""):
                                 else up(blocks * counter_bits, 512))) // 8,
                   "part")
             parts.append((at, blocks, probes, rest))
-        check(zero == 0 and capacity <= 2**44 and 0 <= rate <= 1
+        check(values <= exact and capacity <= 2**44 and 0 <= rate <= 1
               and body_at == at, "part")
         sections.append((at, at + size))
         ranges += [(i, min(i + RANGE, at + size))
                    for i in range(at, at + size, RANGE)]
         at = up(at + size, align)
+    check(exact == (kind == RIBBON and parts[-1].values == 1), "value layers")
     tables = slice(at, at + 8 * len(ranges))
     sections.append((tables.start, tables.stop))
     unit = 512 if align == 4096 else 64
@@ -347,7 +368,7 @@ def open_filter(data, key=b""):
             return False
         hashed = hash(word)
         if kind == RIBBON:
-            return in_layers(parts, hashed)
+            return in_sets(parts, hashed) if exact else in_layers(parts, hashed)
         if kind in TABLES:
             return has_in_table(data, parts, hashed)
         return any(all(data[start + bit // 8] >> bit % 8 & 1

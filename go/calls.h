@@ -86,11 +86,12 @@ static inline calyx_status decode_bytes(const uint8_t *bytes, size_t size,
 }
 
 /* A file that is read in pieces: all of a lookup, from hashes and bytes that Go
- * has. -1: look into the next part. */
-static inline int layout_answer(const calyx_layout *l, uint32_t part,
-                                uint64_t hash, const uint8_t *lines) {
-    if (calyx_layout_has(l, part, hash, lines)) return 1;
-    return calyx_layout_continues(l, part, hash, lines) ? -1 : 0;
+ * has: twice the part to look into next, or 0, and 1 more if this part has the
+ * key. */
+static inline uint32_t layout_answer(const calyx_layout *l, uint32_t part,
+                                     uint64_t hash, const uint8_t *lines) {
+    return 2 * calyx_layout_next(l, part, hash, lines) +
+           calyx_layout_has(l, part, hash, lines);
 }
 
 static inline calyx_status layout_new(const uint8_t *bytes, size_t size,

@@ -301,15 +301,16 @@ func (g *generation) hashes(keys []string) ([]C.uint64_t, error) {
 // look answers from the first parts; nil if the filter was replaced.
 func (f *PlainFilter) look(ctx context.Context, g *generation, hashes []C.uint64_t, parts int) ([]bool, error) {
 	found := make([]bool, len(hashes))
-	active := make([]int, len(hashes))
-	for i := range active {
-		active[i] = i
+	next := make([]int, len(hashes)) // the part that has the next lines of a key
+	var active []int
+	for i := 0; i < len(hashes) && parts > 0; i++ {
+		active = append(active, i)
 	}
-	for part := 0; part < parts && len(active) > 0; part++ {
+	for len(active) > 0 {
 		var commands []command
 		counts := make([]int, len(active))
 		for n, i := range active {
-			lines := g.lines(part, hashes[i])
+			lines := g.lines(next[i], hashes[i])
 			if counts[n] = len(lines); counts[n] == 0 {
 				return nil, &Error{Status: ErrCannot,
 					Text: "a lookup learns what to read only while it reads; pull the filter"}
@@ -332,9 +333,9 @@ func (f *PlainFilter) look(ctx context.Context, g *generation, hashes []C.uint64
 				}
 			}
 			replies = replies[counts[n]:]
-			answer := C.layout_answer(g.layout, C.uint32_t(part), hashes[i], (*C.uint8_t)(&lines[0]))
-			found[i] = answer == 1
-			if answer < 0 {
+			answer := C.layout_answer(g.layout, C.uint32_t(next[i]), hashes[i], (*C.uint8_t)(&lines[0]))
+			found[i] = found[i] != (answer%2 == 1)
+			if next[i] = int(answer / 2); 0 < next[i] && next[i] < parts {
 				left = append(left, i)
 			}
 		}

@@ -556,10 +556,9 @@ EXPORT(int, layout_add)
     return calyx_layout_add(layout, (uint32_t)part, hash, line);
 }
 
-/* Does the next part have to be looked into? */
-EXPORT(int, layout_continues)
+EXPORT(int, layout_next)
 (const calyx_layout *layout, int part, uint64_t hash, const void *lines) {
-    return calyx_layout_continues(layout, (uint32_t)part, hash, lines);
+    return (int)calyx_layout_next(layout, (uint32_t)part, hash, lines);
 }
 
 /* How many bits are set? */

@@ -404,10 +404,9 @@ class Layout {
     return all.every(({ bits, sum }) => bits.length === 1 && sum === 1) ? all.flatMap(({ bits }) => bits) : [];
   }
 
-  // "yes", "no", or "next": look into the next part.
+  // Whether this part has the key, and the part to look into next; 0: none.
   answer(part, hash, bytes) {
     return this.calyx.lend(bytes, (at) =>
-      (this.wasm.layout_has(this.at, part, hash, at) ? "yes"
-      : this.wasm.layout_continues(this.at, part, hash, at) ? "next" : "no"));
+      [this.wasm.layout_has(this.at, part, hash, at), this.wasm.layout_next(this.at, part, hash, at)]);
   }
 }

@@ -168,18 +168,20 @@ export class Plain {
   // 1 or 0 for each key by the first parts; null if the filter was replaced.
   async #look(held, hashes, parts) {
     const found = new Uint8Array(hashes.length);
-    let active = [...hashes.keys()];
-    for (let part = 0; part < parts && active.length; part++) {
-      const places = active.map((i) => held.layout.lines(part, hashes[i]).map((at) => held.place(at)));
+    const part = new Uint32Array(hashes.length); // that has the next lines of a key
+    let active = parts ? [...hashes.keys()] : [];
+    while (active.length) {
+      const places = active.map((i) => held.layout.lines(part[i], hashes[i]).map((at) => held.place(at)));
       const { replies, lost } = await this.#run(held, places.flat().map(({ piece, offset }) =>
         ({ piece, words: ["GETRANGE", offset, offset + LINE - 1] })));
       if (lost.length || replies.some((line) => line.length !== LINE)) return null;
       let from = 0;
       active = active.filter((i, n) => {
         const lines = replies.slice(from, from += places[n].length);
-        const answer = held.layout.answer(part, hashes[i], Buffer.concat(lines));
-        found[i] = answer === "yes";
-        return answer === "next";
+        const [has, next] = held.layout.answer(part[i], hashes[i], Buffer.concat(lines));
+        found[i] ^= has;
+        part[i] = next;
+        return next > 0 && next < parts;
       });
     }
     return found;

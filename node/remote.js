@@ -182,20 +182,21 @@ async function readBytes(file, from, to) {
   return new Uint8Array(await file.slice(from, to).arrayBuffer());
 }
 
-// A lookup goes through the parts until one answers. Reads the lines that it needs.
+// Reads the lines that a lookup needs, part after part.
 async function has(calyx, { file, layout }, word) {
   if (layout.allows(word)) return false;
   const hash = layout.hash(word), size = calyx.lineBytes;
-  for (const part of layout.parts.keys()) {
+  for (let part = 0, found = 0; ;) {
     const places = layout.lines(part, hash);
     const lines = await Promise.all(places.map((at) => readBytes(file, at, at + size)));
     if (lines.some((line) => line.length < size)) throw new Error("the file is shorter now");
     const bytes = new Uint8Array(lines.length * size);
     for (const [i, line] of lines.entries()) bytes.set(line, i * size);
-    const answer = layout.answer(part, hash, bytes);
-    if (answer !== "next") return answer === "yes";
+    const [has, next] = layout.answer(part, hash, bytes);
+    found ^= has;
+    if (!next) return found === 1;
+    part = next;
   }
-  return false;
 }
 
 // Of what openRemote returned, or of { file, layout } for a File.

@@ -145,7 +145,14 @@ typedef struct calyx_options {
                              random one, so that nobody can choose keys
                              against the filter. Filters of fixed size and
                              builders take seed 0                            */
-    uint64_t reserved[7]; /* 0; see "Compatibility" below                    */
+    uint64_t excluded;    /* of exact filters: keys of the universe that the
+                             filter must not have, for plans                 */
+    bool exact;           /* static kinds: make a filter of a builder that is
+                             never wrong for the keys that the builder was
+                             given, included or excluded: the universe. `fpr`
+                             is for other keys; default as the smallest filter
+                             has it, which calyx_plan computes               */
+    uint64_t reserved[5]; /* 0; see "Compatibility" below                    */
 } calyx_options;
 
 /* Make an empty filter. */
@@ -542,7 +549,10 @@ typedef struct calyx_info {
                              same head have the same number. 0: nothing
                              moves, as in all kinds without
                              CALYX_CAN_GROW_IN_PLACE                       */
-    uint64_t reserved[2]; /* 0                                             */
+    uint64_t universe;    /* exact filters: the number of keys, included or
+                             excluded, for which no answer is wrong; `fpr` is
+                             the rate for other keys. Else 0               */
+    uint64_t reserved[1]; /* 0                                             */
 } calyx_info;
 
 /* Reads all bits, for the fill; of a filter in place, compares all checksums
@@ -744,6 +754,16 @@ CALYX_API calyx_status calyx_builder_add_many_u64(calyx_builder *b,
 CALYX_API calyx_status calyx_builder_add_hashes(calyx_builder *b,
                                                 const uint64_t *hashes,
                                                 size_t n, calyx_error *why);
+
+/* For a filter with `exact` (CALYX_CANNOT without): keys of the universe that
+ * it must not have. Keys may be included and excluded in any order. If a key
+ * was both, or the hashes of two keys agree, the builder cannot finish:
+ * CALYX_MISMATCH, with the number of these keys. */
+CALYX_API calyx_status calyx_builder_exclude(calyx_builder *b, const void *key,
+                                             size_t size, calyx_error *why);
+CALYX_API calyx_status calyx_builder_exclude_hashes(calyx_builder *b,
+                                                    const uint64_t *hashes,
+                                                    size_t n, calyx_error *why);
 
 /* Move all keys of `other` to `b`. Both must have the same kind, hash, and seed
  * or key (CALYX_MISMATCH). `other` is empty then, and still to be freed. If it
@@ -1316,9 +1336,10 @@ CALYX_API calyx_status calyx_layout_check(calyx_layout *layout, uint32_t index,
 /* A lookup goes through the parts, from number 0 on. calyx_layout_lines sets
  * the places in the file of the lines that it reads in a part, and returns
  * their number, or 0 if the kind does not know: then read the whole file.
- * calyx_layout_has answers from their bytes, one line after the other: true
- * says that the file has the key. If calyx_layout_continues returns true, look
- * into the next part; else the answer is final. Hashing returns CALYX_WRONG_KEY
+ * calyx_layout_has answers from their bytes, one line after the other, and
+ * calyx_layout_next says which part to look into next; 0: none. The file has
+ * the key if an odd number of these parts have it, which can be more than one
+ * only in an exact filter with updates. Hashing returns CALYX_WRONG_KEY
  * if it needs a secret key: give that to calyx_layout_set_key, which refuses
  * another one, and ignores it for a filter that has none. */
 CALYX_API calyx_status calyx_layout_set_key(calyx_layout *layout,
@@ -1332,8 +1353,8 @@ CALYX_API size_t calyx_layout_lines(const calyx_layout *layout, uint32_t part,
                                     uint64_t at[CALYX_LINES_MOST]);
 CALYX_API bool calyx_layout_has(const calyx_layout *layout, uint32_t part,
                                 uint64_t hash, const void *lines);
-CALYX_API bool calyx_layout_continues(const calyx_layout *layout, uint32_t part,
-                                      uint64_t hash, const void *lines);
+CALYX_API uint32_t calyx_layout_next(const calyx_layout *layout, uint32_t part,
+                                     uint64_t hash, const void *lines);
 
 /* Set the bits of a hash in these lines: in copies of them, or in zeros to
  * learn which bits they are. Add to the last part, if no part has the key. Only

@@ -141,7 +141,7 @@ static PyObject *Layout_lines(PyObject *object, PyObject *arguments) {
     return list;
 }
 
-/* True, False, or None: look into the next part. */
+/* Whether this part has the key, and the part to look into next; 0: none. */
 static PyObject *Layout_answer(PyObject *object, PyObject *arguments) {
     const calyx_layout *const layout = layout_of(object);
     unsigned part;
@@ -153,12 +153,11 @@ static PyObject *Layout_answer(PyObject *object, PyObject *arguments) {
     PyObject *answer = NULL;
     if ((size_t)lines.len != n * CALYX_LINE_BYTES)
         PyErr_SetString(PyExc_ValueError, "the lines have another size");
-    else if (calyx_layout_has(layout, part, hash, lines.buf))
-        answer = Py_NewRef(Py_True);
-    else if (calyx_layout_continues(layout, part, hash, lines.buf))
-        answer = Py_NewRef(Py_None);
     else
-        answer = Py_NewRef(Py_False);
+        answer = Py_BuildValue(
+            "NI",
+            PyBool_FromLong(calyx_layout_has(layout, part, hash, lines.buf)),
+            calyx_layout_next(layout, part, hash, lines.buf));
     PyBuffer_Release(&lines);
     return answer;
 }

@@ -142,9 +142,9 @@ class PlainFilter:
 
     def _look(self, now: _Generation, keys: list, hashes: list[int], parts: int) -> list | None:
         """Answers from the first parts; None if the filter was replaced."""
-        found, active = [False] * len(keys), list(range(len(keys)))
-        for part in range(parts):
-            places = [now.layout.lines(part, hashes[i]) for i in active]
+        found, active = [False] * len(keys), [(i, 0) for i in range(len(keys))] if parts else []
+        while active:
+            places = [now.layout.lines(part, hashes[i]) for i, part in active]
             if not all(places):
                 raise Error(f"a lookup in a {now.layout.info.kind} filter learns what to read "
                             "only while it reads; pull it, and query the file")
@@ -154,14 +154,12 @@ class PlainFilter:
             if lost or any(len(reply) != _LINE for reply in replies):
                 return None
             lines, left = iter(replies), []
-            for i, at in zip(active, places):
-                answer = now.layout.answer(part, hashes[i], b"".join(next(lines) for _ in at))
-                found[i] = answer is True
-                if answer is None:
-                    left.append(i)
+            for (i, part), at in zip(active, places):
+                has, part = now.layout.answer(part, hashes[i], b"".join(next(lines) for _ in at))
+                found[i] ^= has
+                if 0 < part < parts:
+                    left.append((i, part))
             active = left
-            if not active:
-                break
         return found
 
     def _has(self, now: _Generation, keys: list) -> list[bool] | None:

@@ -31,8 +31,9 @@ struct calyx_builder {
     uint32_t threads;
     bool file_backed;
     struct hash_spool spool;
-    uint32_t part, parts; /* 0: the whole filter */
-    struct part first;    /* of the filter, if that is in parts */
+    struct hash_spool excluded; /* of an exact filter */
+    uint32_t part, parts;       /* 0: the whole filter */
+    struct part first;          /* of the filter, if that is in parts */
     struct part_range range;
     calyx_filter *added; /* the filter, or the range alone; NULL if the keys
                             wait in the spool */
@@ -113,6 +114,10 @@ static calyx_status check_parts(const calyx_builder_options *want,
         return fail(why, CALYX_BAD_ARGUMENT,
                     "a filter made of parts has a fixed size: it is not "
                     "strict, concurrent or file_backed, and does not grow");
+    if (filter->exact)
+        return fail(why, CALYX_CANNOT,
+                    "an exact filter is not made of parts: which excluded keys "
+                    "its second half is for depends on all of its first");
     if (!is_size_decided(filter) || (kind->construction && filter->bits))
         return fail(why, CALYX_BAD_ARGUMENT,
                     "a filter made of parts needs its capacity%s: the distinct "
@@ -265,8 +270,9 @@ calyx_status calyx_builder_new(const calyx_builder_options *want,
     strcpy(b->folder, folder);
     own_options(b);
     const uint32_t copies = counts_copies(head.kind) ? 15 : 1;
-    spool_init(&b->spool, &head.memory, spool_hashes(b->memory_bytes),
-               b->folder, copies);
+    const uint64_t share = b->memory_bytes / (b->want.exact ? 2 : 1);
+    spool_init(&b->spool, &head.memory, spool_hashes(share), b->folder, copies);
+    spool_init(&b->excluded, &head.memory, spool_hashes(share), b->folder, 1);
     status = begin(b, why);
     if (status == CALYX_OK)
         *out = b;
@@ -280,6 +286,7 @@ void calyx_builder_free(calyx_builder *b) {
     const calyx_memory memory = b->head.memory;
     end(b);
     spool_end(&b->spool);
+    spool_end(&b->excluded);
     drop_properties(&b->head);
     if (b->head.comment)
         memory.release(memory.context, b->head.comment, COMMENT_BYTES);
@@ -367,6 +374,23 @@ calyx_status calyx_builder_add_many_u64(calyx_builder *b,
     return status;
 }
 
+/* ---- Excluding ----------------------------------------------------------- */
+
+calyx_status calyx_builder_exclude_hashes(calyx_builder *b,
+                                          const uint64_t *hashes, size_t n,
+                                          calyx_error *why) {
+    if (!b->want.exact)
+        return fail(why, CALYX_CANNOT,
+                    "only a builder of an exact filter excludes keys");
+    return spool_add(&b->excluded, hashes, n, why);
+}
+
+calyx_status calyx_builder_exclude(calyx_builder *b, const void *key,
+                                   size_t size, calyx_error *why) {
+    const uint64_t hash = b->head.hash->one(&b->head.secret, key, size);
+    return calyx_builder_exclude_hashes(b, &hash, 1, why);
+}
+
 static bool have_same_hash(const calyx_filter *a, const calyx_filter *b) {
     return a->hash == b->hash && a->secret.seed == b->secret.seed &&
            memcmp(a->secret.key, b->secret.key, sizeof a->secret.key) == 0;
@@ -389,9 +413,17 @@ calyx_status calyx_builder_merge(calyx_builder *b, calyx_builder *other,
     if (!b->added != !other->added)
         return fail(why, CALYX_MISMATCH,
                     "the builders differ in capacity, bits, growth or memory");
-    if (!b->added) return spool_merge(&b->spool, &other->spool, why);
-    const calyx_status status = calyx_merge(b->added, other->added, why);
-    return status == CALYX_OK ? calyx_clear(other->added) : status;
+    if (b->want.exact != other->want.exact)
+        return fail(why, CALYX_MISMATCH,
+                    "one builder is for an exact filter, the other is not");
+    calyx_status status;
+    if (b->added) {
+        status = calyx_merge(b->added, other->added, why);
+        return status == CALYX_OK ? calyx_clear(other->added) : status;
+    }
+    status = spool_merge(&b->spool, &other->spool, why);
+    return status == CALYX_OK ? spool_merge(&b->excluded, &other->excluded, why)
+                              : status;
 }
 
 /* ---- Bits in a file ------------------------------------------------------ */
@@ -428,14 +460,18 @@ static calyx_status count_range(void *context, const struct hash_range *range,
 }
 
 /* After the last key. */
+static calyx_status count_spool(const calyx_builder *b, struct hash_spool *s,
+                                uint64_t *distinct, calyx_error *why) {
+    *distinct = 0;
+    const calyx_status status = spool_seal(s, b->threads, why);
+    if (status != CALYX_OK) return status;
+    return spool_read_all(s, b->threads, count_range, distinct, false, why);
+}
+
 static calyx_status count_keys(calyx_builder *b, uint64_t *distinct,
                                calyx_error *why) {
     *distinct = b->added ? count_added(b) : 0;
-    if (b->added) return CALYX_OK;
-    const calyx_status status = spool_seal(&b->spool, b->threads, why);
-    if (status != CALYX_OK) return status;
-    return spool_read_all(&b->spool, b->threads, count_range, distinct, false,
-                          why);
+    return b->added ? CALYX_OK : count_spool(b, &b->spool, distinct, why);
 }
 
 struct adding {
@@ -498,8 +534,13 @@ static calyx_status build_layers(const calyx_builder *b,
         return fail(why, CALYX_NO_MEMORY, "no memory for a filter");
     first.items = keys;
     const struct layer_options how = layer_options_of(b);
-    status = add_layers(&how, f, &first, &b->spool,
-                        memory_of_next(b->memory_bytes), 0, why);
+    const uint64_t memory = memory_of_next(b->memory_bytes);
+    if (!first.shape.values)
+        status = add_layers(&how, f, &first, &b->spool, memory, 0, why);
+    const struct universe all = {&b->spool, &b->excluded, keys + want->excluded,
+                                 keys};
+    if (status == CALYX_OK && want->exact)
+        status = add_value_layers(&how, f, &all, memory, why);
     if (status == CALYX_OK)
         *out = f;
     else
@@ -643,7 +684,9 @@ static calyx_status finish(calyx_builder *b, bool in_files, calyx_filter **out,
     calyx_status status = count_keys(b, &keys, why);
     if (status != CALYX_OK) return status;
     if (b->added) return calyx_copy(b->added, out, why);
-    const calyx_options want = options_for(b, keys);
+    calyx_options want = options_for(b, keys);
+    if (want.exact) status = count_spool(b, &b->excluded, &want.excluded, why);
+    if (status != CALYX_OK) return status;
     calyx_filter *f;
     status = in_files ? build_in_files(b, want, keys, &f, why)
                       : build(b, &want, keys, &f, why);

@@ -313,7 +313,8 @@ static void lower_range(const struct hash_spool *s, struct range_buffer *b,
                         uint64_t first, uint64_t *last) {
     sort_range(s, b, first, *last);
     if (b->n <= b->room / 2) return;
-    *last = b->hashes[b->n / 2];
+    const uint64_t middle = b->hashes[b->n / 2] | 1; /* see value_layers.c */
+    if (middle < *last) *last = middle;
     b->n = count_up_to(b->hashes, b->n, *last);
 }
 

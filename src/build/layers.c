@@ -193,9 +193,11 @@ calyx_status add_layers(const struct layer_options *how, calyx_filter *f,
     spool_init(&next, how->memory, spool_hashes(memory_bytes), how->folder, 1);
     calyx_status status = add_layer(how, f, *like, s, &next, why);
     if (status == CALYX_OK && next.added) {
-        const struct part rest = {.shape = kind->layer(next.added, like->fpr),
-                                  .items = next.added,
-                                  .fpr = like->fpr};
+        const struct part rest = {
+            .shape = like->shape.values ? kind->value_layer(next.added)
+                                        : kind->layer(next.added, like->fpr),
+            .items = next.added,
+            .fpr = like->fpr};
         status = spool_seal(&next, how->threads, why);
         if (status == CALYX_OK)
             status = add_layers(how, f, &rest, &next,

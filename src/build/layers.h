@@ -37,4 +37,15 @@ calyx_status add_layers(const struct layer_options *how, calyx_filter *f,
                         uint64_t memory_bytes, uint32_t number,
                         calyx_error *why);
 
+/* Add the value layers of an exact filter, which has its first layers, unless
+ * all keys are to pass. The hashes of the keys are in two sealed spools. */
+struct universe {
+    const struct hash_spool *included, *excluded;
+    uint64_t keys, included_keys; /* distinct */
+};
+
+calyx_status add_value_layers(const struct layer_options *how, calyx_filter *f,
+                              const struct universe *all, uint64_t memory_bytes,
+                              calyx_error *why);
+
 #endif

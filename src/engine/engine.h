@@ -128,7 +128,7 @@ struct engine {
 };
 
 extern const struct engine bits_engine, striped_engine, chain_engine,
-    layers_engine, table_engine;
+    layers_engine, exact_engine, table_engine;
 extern const struct calls mapped_calls, listed_calls;
 
 /* Choose the engine of a head. A file may have several parts without growth: so
@@ -355,6 +355,14 @@ bool is_large(const calyx_filter *f, const struct part *p);
 bool bits_has(const calyx_filter *f, uint64_t hash);
 size_t bits_has_many(const calyx_filter *f, const struct key_list *keys,
                      bool *found);
+
+/* Of layers, exact or not. */
+calyx_status take_layer(calyx_filter *f);
+void link_layers(calyx_filter *f);
+calyx_status refuse_add(calyx_filter *f, uint64_t hash, bool *fresh);
+calyx_status refuse_add_some(calyx_filter *f, struct key_window *w, bool *fresh,
+                             size_t *done);
+bool fill_layer_hint(const calyx_filter *f, struct prefetch_hint *hint);
 
 /* Of bits, striped and chains. */
 calyx_status remove_from_parts(calyx_filter *f, uint64_t hash,

@@ -67,32 +67,55 @@ static void explain_layers(const calyx_filter *f, uint64_t hash,
     (void)f, (void)hash, (void)list; /* no filter has layers */
 }
 #else
-static void explain_layers(const calyx_filter *f, uint64_t hash,
-                           struct test_list *list) {
-    uint32_t number = 0;
-    for (const struct part *p = f->first_layer; p; p = p->next_layer) {
-        const struct layer_equations equations =
-            ribbon_equations(p->body, &p->shape, hash);
-        list_test(list, (calyx_test){.type = CALYX_TEST_BUMPED,
+/* Returns whether the layer has the hash. */
+static enum layer_answer explain_layer(const struct part *p, uint32_t number,
+                                       uint64_t hash, struct test_list *list) {
+    const struct layer_equations equations =
+        ribbon_equations(p->body, &p->shape, hash);
+    bool holds = true;
+    list_test(list, (calyx_test){.type = CALYX_TEST_BUMPED,
+                                 .part = number,
+                                 .block = equations.group,
+                                 .blocks = p->shape.blocks,
+                                 .passes = equations.is_bumped});
+    if (equations.is_bumped) return LAYER_BUMPED;
+    for (uint32_t i = 0; i < equations.count; i++) {
+        const bool differ = (equations.sums ^ equations.wanted) >> i & 1;
+        list_test(list, (calyx_test){.type = CALYX_TEST_SUM,
                                      .part = number,
                                      .block = equations.group,
                                      .blocks = p->shape.blocks,
-                                     .passes = equations.is_bumped});
-        for (uint32_t i = 0; i < equations.count && !equations.is_bumped; i++)
-            list_test(
-                list,
-                (calyx_test){
-                    .type = CALYX_TEST_SUM,
-                    .part = number,
-                    .block = equations.group,
-                    .blocks = p->shape.blocks,
-                    .at = equations.first_row,
-                    .value = equations.rows,
-                    .number = i,
-                    .wanted = equations.wanted >> i & 1,
-                    .passes = !((equations.sums ^ equations.wanted) >> i & 1)});
-        if (!equations.is_bumped) return;
-        hash = ribbon_next_hash(hash);
+                                     .at = equations.first_row,
+                                     .value = equations.rows,
+                                     .number = i,
+                                     .wanted = equations.wanted >> i & 1,
+                                     .passes = !differ});
+        holds &= !differ;
+    }
+    return holds ? LAYER_YES : LAYER_NO;
+}
+
+/* Of an exact filter, a key that passes the first layers of a set goes on with
+ * the value layers (exact_engine.c). */
+static void explain_layers(const calyx_filter *f, uint64_t key,
+                           struct test_list *list) {
+    uint64_t hash = key;
+    enum layer_answer answer = LAYER_BUMPED;
+    uint32_t number = 0, values = 0;
+    for (const struct part *p = f->first_layer; p; p = p->next_layer) {
+        if (p->shape.values > values && (number == 0 || answer == LAYER_YES)) {
+            hash = ribbon_next_value_hash(key);
+            answer = LAYER_BUMPED;
+        } else if (p->shape.values < values) {
+            hash = key;
+            answer = LAYER_BUMPED;
+        }
+        values = p->shape.values;
+        if (answer == LAYER_BUMPED) {
+            answer = explain_layer(p, number, hash, list);
+            hash =
+                values ? ribbon_next_value_hash(hash) : ribbon_next_hash(hash);
+        }
         number++;
     }
 }

@@ -36,13 +36,13 @@ static uint32_t layers_count(const calyx_filter *f, uint64_t hash) {
     return layers_has(f, hash);
 }
 
-static calyx_status refuse_add(calyx_filter *f, uint64_t hash, bool *fresh) {
+calyx_status refuse_add(calyx_filter *f, uint64_t hash, bool *fresh) {
     (void)f, (void)hash, (void)fresh;
     return CALYX_CANNOT;
 }
 
-static calyx_status refuse_add_some(calyx_filter *f, struct key_window *w,
-                                    bool *fresh, size_t *done) {
+calyx_status refuse_add_some(calyx_filter *f, struct key_window *w, bool *fresh,
+                             size_t *done) {
     (void)f, (void)w, (void)fresh, (void)done;
     return CALYX_CANNOT;
 }
@@ -140,19 +140,20 @@ static size_t layers_has_many(const calyx_filter *f,
 /* ---- Parts --------------------------------------------------------------- */
 
 /* Lookups begin with the oldest part. */
-static void link_layers(calyx_filter *f) {
+void link_layers(calyx_filter *f) {
     struct part *next = NULL;
     for (struct part *p = f->newest; p; next = p, p = p->older)
         p->next_layer = next;
     f->first_layer = next;
 }
 
-static calyx_status take_part(calyx_filter *f) {
+/* A value layer makes the filter exact. */
+calyx_status take_layer(calyx_filter *f) {
     link_layers(f);
-    return CALYX_OK;
+    return choose_engine_again(f);
 }
 
-static bool fill_hint(const calyx_filter *f, struct prefetch_hint *hint) {
+bool fill_layer_hint(const calyx_filter *f, struct prefetch_hint *hint) {
     hint_of_parts(f, f->first_layer, hint);
     return true;
 }
@@ -187,9 +188,9 @@ const struct engine layers_engine = {
             .most_hashes = BATCH_MAX,
         },
     .is_intact = is_intact,
-    .take_part = take_part,
+    .take_part = take_layer,
     .renew = link_layers,
     .describe = describe_layers,
     .check_alike = check_alike_parts,
-    .fill_hint = fill_hint,
+    .fill_hint = fill_layer_hint,
 };

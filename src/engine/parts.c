@@ -222,7 +222,9 @@ static const struct engine *engine_for(const calyx_filter *f) {
 #if !CALYX_NO_BUCKET
     if (f->kind->segments) return &table_engine;
 #endif
-    if (f->kind->construction) return &layers_engine;
+    if (f->kind->construction)
+        return f->newest && f->newest->shape.values ? &exact_engine
+                                                    : &layers_engine;
     if (f->growth > 0 || f->strict || (f->newest && f->newest->older) ||
         (f->concurrent && !f->kind->one_block))
         return &chain_engine;

@@ -249,19 +249,64 @@ struct layers_plan {
     uint32_t layers;
 };
 
-static struct layers_plan plan_layers(const struct kind *kind,
-                                      uint64_t capacity, double fpr) {
+/* Of the answers of value layers, any is as likely for a key that they do not
+ * know. */
+static const double VALUE_RATE = 0.5;
+
+static struct shape layer_for(const struct construction *c, uint64_t hashes,
+                              double fpr, bool values) {
+    return values ? c->value_layer(hashes) : c->layer(hashes, fpr);
+}
+
+static struct layers_plan plan_stage(const struct kind *kind, uint64_t hashes,
+                                     double fpr, bool values) {
     const struct construction *const c = kind->construction;
-    struct layers_plan plan = {.first = c->layer(capacity, fpr)};
-    double n = (double)capacity;
+    struct layers_plan plan = {.first = layer_for(c, hashes, fpr, values)};
+    double n = (double)hashes;
     do {
-        const uint64_t hashes = (uint64_t)n;
-        const struct shape shape = c->layer(hashes, fpr);
+        const uint64_t here = (uint64_t)n;
+        const struct shape shape = layer_for(c, here, fpr, values);
         plan.bytes += body_bytes(kind, &shape);
         plan.layers++;
-        n = round(n * c->bumped_share(hashes));
+        n = round(n * c->bumped_share(here, values));
     } while (n >= 1 && plan.layers < c->most_layers);
     return plan;
+}
+
+static struct layers_plan plan_layers(const struct kind *kind,
+                                      uint64_t capacity, double fpr) {
+    return plan_stage(kind, capacity, fpr, false);
+}
+
+/* An exact filter whose first layers have `bits` result bits; 0: it has none,
+ * and all keys of the universe are in value layers. */
+static struct layers_plan plan_exact_at(const struct kind *kind,
+                                        const calyx_options *want, int bits) {
+    const double passing = ldexp((double)want->excluded, -bits);
+    const struct layers_plan values =
+        plan_stage(kind, want->capacity + (uint64_t)passing, VALUE_RATE, true);
+    if (!bits) return values;
+    struct layers_plan all = plan_layers(kind, want->capacity, ldexp(1, -bits));
+    all.bytes += values.bytes;
+    all.layers += values.layers;
+    return all;
+}
+
+/* The smallest that keeps the rate for keys outside of the universe. Between
+ * two whole numbers of result bits the size is nearly linear in the share of
+ * the groups with one more, so no other rate is better than both. */
+static struct layers_plan plan_exact(const struct kind *kind,
+                                     const calyx_options *want, double *fpr) {
+    struct layers_plan best = {.bytes = UINT64_MAX};
+    for (int bits = 0; ldexp(1, -bits) >= kind->least_fpr; bits++) {
+        const double outside = VALUE_RATE * ldexp(1, -bits);
+        const struct layers_plan plan = plan_exact_at(kind, want, bits);
+        if (plan.bytes >= best.bytes || (want->fpr != 0 && outside > want->fpr))
+            continue;
+        best = plan;
+        *fpr = outside;
+    }
+    return best;
 }
 
 /* The highest rate that is tried to fit keys into bits. */
@@ -557,10 +602,48 @@ static calyx_status check_static(const calyx_options *want,
                 kind->name);
 }
 
+static calyx_status check_exact(const calyx_options *want,
+                                const struct kind *kind, calyx_error *why) {
+    const uint64_t most = UINT64_C(1) << 40;
+    if (!want->exact && want->excluded)
+        return fail(why, CALYX_BAD_ARGUMENT,
+                    "only a filter with `exact` has excluded keys");
+    if (!want->exact) return CALYX_OK;
+    if (!kind->construction)
+        return fail(why, CALYX_CANNOT,
+                    "an exact filter is built once from all keys, of kind "
+                    "ribbon, not %s",
+                    kind->name);
+    if (want->bits || want->excluded > most)
+        return fail(why, CALYX_BAD_ARGUMENT,
+                    "the size of an exact filter follows from its keys: give "
+                    "no bits, and at most %llu excluded keys",
+                    (unsigned long long)most);
+    return CALYX_OK;
+}
+
+/* The part is the first layer of the whole. */
+static calyx_status choose_exact(const calyx_options *want, calyx_filter *head,
+                                 struct part *first, calyx_error *why) {
+    calyx_options all = *want;
+    all.capacity = first->capacity;
+    const struct layers_plan plan = plan_exact(head->kind, &all, &head->fpr);
+    if (plan.layers == 0)
+        return fail(why, CALYX_BAD_ARGUMENT,
+                    "exact %s filters keep a rate of %g for keys outside of "
+                    "the universe at the least, not %g",
+                    head->kind->name, VALUE_RATE * head->kind->least_fpr,
+                    want->fpr);
+    first->shape = plan.first;
+    first->fpr = plan.first.values ? VALUE_RATE : head->fpr / VALUE_RATE;
+    return CALYX_OK;
+}
+
 /* choose_shape for static kinds. */
 static calyx_status choose_layers(const calyx_options *want, calyx_filter *head,
                                   struct part *first, calyx_error *why) {
     const struct kind *const kind = head->kind;
+    if (want->exact) return choose_exact(want, head, first, why);
     if (want->bits && want->capacity) {
         head->fpr = rate_in_bits(kind, want->capacity, want->bits);
         if (head->fpr > 1)
@@ -694,6 +777,7 @@ calyx_status plan_filter(const calyx_options *want, calyx_filter *head,
     head->concurrent = want->concurrent;
     status = check_reserved(want->reserved, sizeof want->reserved / 8,
                             "calyx_options", why);
+    if (status == CALYX_OK) status = check_exact(want, head->kind, why);
     if (status == CALYX_OK) status = check_numbers(want, head->kind, why);
     if (status == CALYX_OK) status = choose_kernel(want->kernel, head, why);
     if (status == CALYX_OK) status = choose_hash(want, head, why);
@@ -759,7 +843,11 @@ calyx_status calyx_plan(const calyx_options *want, calyx_info *info,
             head.kind->segments->shape_for(&first.shape, first.capacity);
     struct layers_plan all = {.bytes = body_bytes(head.kind, &first.shape),
                               .layers = 1};
-    if (head.kind->construction)
+    calyx_options exact = *want;
+    exact.capacity = first.capacity;
+    if (want->exact)
+        all = plan_exact(head.kind, &exact, &head.fpr);
+    else if (head.kind->construction)
         all = plan_layers(head.kind, first.capacity, head.fpr);
     *info = (calyx_info){
         .kind = head.kind->name,
@@ -767,7 +855,8 @@ calyx_status calyx_plan(const calyx_options *want, calyx_info *info,
         .hash = head.hash->name,
         .seed = head.secret.seed,
         .capacity = first.capacity,
-        .bits = head.kind->construction
+        .bits = want->exact ? 8 * all.bytes
+                : head.kind->construction
                     ? layers_bits(head.kind, first.capacity, head.fpr)
                     : kind_bits(head.kind, &first.shape),
         .bytes = all.bytes,
@@ -778,11 +867,13 @@ calyx_status calyx_plan(const calyx_options *want, calyx_info *info,
         .strict = head.strict,
         .concurrent = head.concurrent,
         .can = head.kind->can,
+        .universe = want->exact ? first.capacity + want->excluded : 0,
         .huge_pages = !want->memory && memory_is_huge((size_t)all.bytes),
     };
     head.newest = &first;
     choose_engine(&head);
-    if (head.engine->add_info) head.engine->add_info(&head, info);
+    if (head.engine->add_info && !want->exact)
+        head.engine->add_info(&head, info);
     return CALYX_OK;
 }
 

@@ -19,9 +19,11 @@
 struct shape {
     uint64_t blocks;
     uint32_t probes;
-    union {              /* 0 for kinds whose blocks are all alike       */
-        uint64_t wide;   /* static kinds: these first blocks have one probe
-                            more                                           */
+    uint32_t values;   /* 1: a value layer of an exact filter, whose bit is the
+                          answer (kind.h); else 0                            */
+    union {            /* 0 for kinds whose blocks are all alike       */
+        uint64_t wide; /* static kinds: these first blocks have one probe
+                          more                                           */
         uint64_t in_use; /* a table's newest segment: blocks that have keys */
         uint64_t spare;  /* a table's only segment: bits that its codes spare */
         uint64_t variable; /* whichever it is, for files                     */

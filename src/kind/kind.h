@@ -68,6 +68,14 @@ enum {
  *         build(shape, lot, its hashes, ...) -> its bytes, bumped hashes
  *     if any were bumped, goes on with these: the next layer.
  *
+ * An exact filter answers without an error for all keys of a set that is known,
+ * the universe. Behind the layers of the included keys it has value layers, of
+ * the hashes of all keys of the universe that pass the first ones: included
+ * keys, and excluded ones by chance. The bit that a value layer stores for a
+ * hash is the answer. The lowest bit of these hashes is not theirs: lookups
+ * clear it, and in what `build` takes and bumps it is 1 for excluded keys. The
+ * excluded hash then gets the complement of what a lookup compares with.
+ *
  * All functions are pure: they allocate nothing and do no I/O.
  */
 struct lot {
@@ -80,10 +88,12 @@ struct construction {
                              hashes are not mixed, or were chosen to do so  */
     size_t scratch_bytes; /* for `build`, for any lot; 64-byte aligned      */
 
-    /* The shape of a layer for this number of distinct hashes. */
+    /* The shape of a layer for this number of distinct hashes; and of a value
+     * layer. */
     struct shape (*layer)(uint64_t hashes, double fpr);
+    struct shape (*value_layer)(uint64_t hashes);
     /* Share of the hashes that a layer of this number is expected to bump. */
-    double (*bumped_share)(uint64_t hashes);
+    double (*bumped_share)(uint64_t hashes, bool values);
     uint64_t (*lots)(const struct shape *shape);
     struct lot (*lot)(const struct shape *shape, uint64_t number);
 
@@ -99,6 +109,8 @@ struct construction {
 
     /* The hash of a key in the next layer. Different hashes stay different. */
     uint64_t (*next_hash)(uint64_t hash);
+    /* The same for value layers: in the first one, from the hash of the key. */
+    uint64_t (*next_value_hash)(uint64_t hash);
 
     /* Was this hash bumped? From the copies that has_in_copies takes. */
     bool (*is_bumped_in_copies)(const struct shape *shape, uint64_t hash,

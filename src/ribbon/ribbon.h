@@ -77,6 +77,11 @@ ALWAYS_INLINE uint64_t ribbon_next_hash(uint64_t hash) {
     return (hash ^ hash >> 32) * UINT64_C(0x9E3779B97F4A7C15);
 }
 
+/* The lowest bit is for the builder. */
+ALWAYS_INLINE uint64_t ribbon_next_value_hash(uint64_t hash) {
+    return ribbon_next_hash(hash) & ~UINT64_C(1);
+}
+
 /* ---- Places -------------------------------------------------------------- */
 
 ALWAYS_INLINE uint64_t lesser(uint64_t a, uint64_t b) {

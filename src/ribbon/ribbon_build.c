@@ -19,6 +19,11 @@
  * the hashes more, which makes lookups as much slower. */
 static const double LOAD = 1.03;
 
+/* Of value layers: a hash more costs little more than a bit in the next layer,
+ * and where a group has more equations than rows, one bit is right by chance
+ * half of the time. */
+static const double VALUE_LOAD = 1.09;
+
 /* Every lot must have room for an equation. */
 static uint64_t fit_end(uint64_t groups) {
     const uint64_t last = groups % LOT_GROUPS;
@@ -27,20 +32,25 @@ static uint64_t fit_end(uint64_t groups) {
 
 /* Small layers get more rows, so that a small one has no smaller ones behind
  * it. */
-static double plan_rows(uint64_t hashes) {
+static double plan_rows(uint64_t hashes, double load) {
     const double n = (double)hashes;
-    return n / LOAD + sqrt(n);
+    return n / load + sqrt(n);
 }
 
-static uint64_t plan_groups(uint64_t hashes) {
-    const double groups = plan_rows(hashes) / (double)GROUP_ROWS;
+static uint64_t plan_groups(uint64_t hashes, double load) {
+    const double groups = plan_rows(hashes, load) / (double)GROUP_ROWS;
     return fit_end((uint64_t)fmax(SPAN_GROUPS, ceil(groups)));
+}
+
+static struct shape plan_value_layer(uint64_t hashes) {
+    return (struct shape){
+        .blocks = plan_groups(hashes, VALUE_LOAD), .probes = 1, .values = 1};
 }
 
 /* A share x of the groups with one word more makes the rate x / 2^(words + 1) +
  * (1 - x) / 2^words. */
 static struct shape plan_layer(uint64_t hashes, double fpr) {
-    struct shape shape = {.blocks = plan_groups(hashes)};
+    struct shape shape = {.blocks = plan_groups(hashes, LOAD)};
     const double words = floor(-log2(fpr));
     shape.probes = (uint32_t)fmin(MOST_WORDS, fmax(1, words));
     const double x = 2 - ldexp(fpr, (int)shape.probes + 1);
@@ -55,10 +65,13 @@ static struct shape plan_layer(uint64_t hashes, double fpr) {
     return shape;
 }
 
-/* Measured: nearly a straight line in the load. */
-static double bumped_share(uint64_t hashes) {
-    const double load = (double)hashes / plan_rows(hashes);
-    return hashes ? fmax(0.003, 0.0415 + 0.72 * (load - LOAD)) : 0;
+/* Measured: nearly straight lines in the load. */
+static double bumped_share(uint64_t hashes, bool values) {
+    const double most = values ? VALUE_LOAD : LOAD;
+    const double load = (double)hashes / plan_rows(hashes, most);
+    const double share = values ? 0.0839 + 0.763 * (load - VALUE_LOAD)
+                                : 0.0415 + 0.72 * (load - LOAD);
+    return hashes ? fmax(0.003, share) : 0;
 }
 
 /* ---- Lots ---------------------------------------------------------------- */
@@ -67,10 +80,12 @@ static uint64_t lots(const struct shape *shape) {
     return (shape->blocks + LOT_GROUPS - 1) / LOT_GROUPS;
 }
 
+/* Hashes of value layers are even, but for what the builder has in that bit. */
 static struct lot lot(const struct shape *shape, uint64_t number) {
     const uint64_t group = number * LOT_GROUPS;
     const uint64_t at = words_at(group, shape);
-    return (struct lot){lowest_scaled64(group, shape->blocks), at,
+    const uint64_t first = lowest_scaled64(group, shape->blocks);
+    return (struct lot){first + (first & shape->values), at,
                         flags_at(group, shape) + FLAG_BYTES - at};
 }
 
@@ -164,24 +179,39 @@ struct lot_rows {
     struct equation rows[LOT_GROUPS * GROUP_ROWS];
 };
 
+/* 1 for a hash of a value layer whose key is excluded. */
+static uint64_t excluded_bit(const struct shape *shape, uint64_t hash) {
+    return hash & shape->values;
+}
+
 /* Number of hashes, from the first on, that belong to a group. */
 static size_t count_group(const struct shape *shape, uint64_t group,
                           const uint64_t *hashes, size_t n) {
     size_t i = 0;
-    while (i < n && group_of(hashes[i], shape) == group) i++;
+    while (i < n &&
+           group_of(hashes[i] - excluded_bit(shape, hashes[i]), shape) == group)
+        i++;
     return i;
 }
 
-static bool build_group(struct equation *rows, uint32_t mask,
-                        const uint64_t *hashes, size_t n) {
+/* Bit 0 of the result has the place 0. */
+static bool build_group(const struct shape *shape, struct equation *rows,
+                        uint32_t mask, const uint64_t *hashes, size_t n) {
     struct equation added[MOST_OF_GROUP];
     if (n > MOST_OF_GROUP) return false;
     for (size_t i = 0; i < n; i++) {
-        const uint64_t mixed = ribbon_mix(hashes[i]);
+        const uint64_t excluded = excluded_bit(shape, hashes[i]);
+        const uint64_t mixed = ribbon_mix(hashes[i] - excluded);
         added[i] = (struct equation){ribbon_coefficients(mixed),
-                                     ribbon_result(mixed) & mask};
+                                     (ribbon_result(mixed) & mask) ^ excluded};
     }
     return add_group(rows, added, n);
+}
+
+static uint64_t bumped_hash(const struct shape *shape, uint64_t hash) {
+    const uint64_t excluded = excluded_bit(shape, hash);
+    return shape->values ? ribbon_next_value_hash(hash - excluded) | excluded
+                         : ribbon_next_hash(hash);
 }
 
 static size_t build(const struct shape *shape, uint64_t number,
@@ -203,12 +233,12 @@ static size_t build(const struct shape *shape, uint64_t number,
         const size_t here = count_group(shape, group, hashes, n);
         struct equation *const rows =
             &lot_rows->rows[GROUP_ROWS * (first_group(group, shape) - first)];
-        if (!build_group(rows, result_mask(words_of(group, shape)), hashes,
-                         here)) {
+        if (!build_group(shape, rows, result_mask(words_of(group, shape)),
+                         hashes, here)) {
             const uint64_t in_lot = group - first;
             flags[in_lot / 8] = (uint8_t)(flags[in_lot / 8] | 1 << in_lot % 8);
             for (size_t i = 0; i < here; i++)
-                bumped[bumps++] = ribbon_next_hash(hashes[i]);
+                bumped[bumps++] = bumped_hash(shape, hashes[i]);
         }
         hashes += here;
         n -= here;
@@ -225,10 +255,12 @@ const struct construction ribbon_construction = {
     .most_layers = 24,
     .scratch_bytes = sizeof(struct lot_rows),
     .layer = plan_layer,
+    .value_layer = plan_value_layer,
     .bumped_share = bumped_share,
     .lots = lots,
     .lot = lot,
     .build = build,
     .next_hash = ribbon_next_hash,
+    .next_value_hash = ribbon_next_value_hash,
     .is_bumped_in_copies = ribbon_is_bumped_in_copies,
 };

@@ -55,6 +55,7 @@ calyx_status calyx_layout_new(const void *bytes, size_t size,
         d->head.newest = &d->part[i];
     }
     choose_engine(&d->head);
+    if (is_static(&d->head)) link_layers(&d->head);
     *out = l;
     return CALYX_OK;
 }
@@ -221,12 +222,32 @@ calyx_status calyx_layout_hash(const calyx_layout *l, const void *key,
     return CALYX_OK;
 }
 
-/* Each layer of a static filter has its own hash of a key. */
+static bool has_values(const calyx_layout *l, uint32_t part) {
+    return l->d.part[part].shape.values != 0;
+}
+
+/* The set that a layer is in (exact_engine.c) begins with this part. */
+static uint32_t first_of_set(const calyx_layout *l, uint32_t part) {
+    while (part > 0 && (has_values(l, part) || !has_values(l, part - 1)))
+        part--;
+    return part;
+}
+
+/* Each layer of a static filter has its own hash of a key; each set begins with
+ * the hash of the key, and so do its value layers. */
 static uint64_t hash_in_part(const calyx_layout *l, uint32_t part,
-                             uint64_t hash) {
+                             uint64_t key) {
     const struct construction *const layers = l->d.head.kind->construction;
-    for (uint32_t i = 0; layers && i < part; i++)
-        hash = layers->next_hash(hash);
+    uint64_t hash = key;
+    if (!layers) return hash;
+    for (uint32_t i = first_of_set(l, part); i <= part; i++) {
+        const bool begins = i == 0 || has_values(l, i) != has_values(l, i - 1);
+        if (begins) hash = key;
+        if (has_values(l, i))
+            hash = layers->next_value_hash(hash);
+        else if (!begins)
+            hash = layers->next_hash(hash);
+    }
     return hash;
 }
 
@@ -241,24 +262,54 @@ size_t calyx_layout_lines(const calyx_layout *l, uint32_t part, uint64_t hash,
     return n;
 }
 
-bool calyx_layout_has(const calyx_layout *l, uint32_t part, uint64_t hash,
-                      const void *lines) {
+/* The answer of one part, from its lines. */
+static enum layer_answer answer_of(const calyx_layout *l, uint32_t part,
+                                   uint64_t key, const void *lines) {
     uint64_t at[CALYX_LINES_MOST];
-    const size_t n = calyx_layout_lines(l, part, hash, at);
-    if (n == 0) return part < l->d.parts; /* unknown: it may be there */
+    const size_t n = calyx_layout_lines(l, part, key, at);
+    if (n == 0) return LAYER_YES; /* unknown: it may be there */
+    const struct kind *const kind = l->d.head.kind;
+    const struct shape *const shape = &l->d.part[part].shape;
+    const uint64_t hash = hash_in_part(l, part, key);
     _Alignas(64) uint8_t copies[CALYX_LINES_MOST * CALYX_LINE_BYTES];
     memcpy(copies, lines, n * CALYX_LINE_BYTES);
-    return kind_has_in_copies(l->d.head.kind, &l->d.part[part].shape,
-                              hash_in_part(l, part, hash), copies);
+    if (kind->construction &&
+        kind->construction->is_bumped_in_copies(shape, hash, copies))
+        return LAYER_BUMPED;
+    return kind_has_in_copies(kind, shape, hash, copies) ? LAYER_YES : LAYER_NO;
 }
 
-bool calyx_layout_continues(const calyx_layout *l, uint32_t part, uint64_t hash,
-                            const void *lines) {
-    const struct construction *const layers = l->d.head.kind->construction;
-    if (part + 1 >= l->d.parts) return false;
-    if (!layers) return !calyx_layout_has(l, part, hash, lines);
-    return layers->is_bumped_in_copies(&l->d.part[part].shape,
-                                       hash_in_part(l, part, hash), lines);
+/* Is it a first layer of an exact filter? */
+static bool lets_pass(const calyx_layout *l, uint32_t part) {
+    return has_values(l, l->d.parts - 1) && !has_values(l, part);
+}
+
+bool calyx_layout_has(const calyx_layout *l, uint32_t part, uint64_t hash,
+                      const void *lines) {
+    return part < l->d.parts && !lets_pass(l, part) &&
+           answer_of(l, part, hash, lines) == LAYER_YES;
+}
+
+/* Behind the answer of a set. */
+static uint32_t next_set(const calyx_layout *l, uint32_t part) {
+    if (!has_values(l, l->d.parts - 1)) return l->d.parts; /* not exact */
+    while (part < l->d.parts && lets_pass(l, part)) part++;
+    while (part < l->d.parts && has_values(l, part)) part++;
+    return part;
+}
+
+uint32_t calyx_layout_next(const calyx_layout *l, uint32_t part, uint64_t hash,
+                           const void *lines) {
+    uint32_t next = part + 1;
+    if (next >= l->d.parts) return 0;
+    const enum layer_answer answer = answer_of(l, part, hash, lines);
+    if (!l->d.head.kind->construction) return answer == LAYER_YES ? 0 : next;
+    if (answer == LAYER_YES && lets_pass(l, part))
+        while (!has_values(l, next)) next++;
+    else if (answer != LAYER_BUMPED ||
+             has_values(l, part) != has_values(l, next))
+        next = next_set(l, part);
+    return next < l->d.parts ? next : 0;
 }
 
 calyx_status calyx_layout_add(const calyx_layout *l, uint32_t part,

@@ -51,8 +51,9 @@ static const uint32_t VERSION = 1;
 static const uint32_t BYTE_ORDER_WORD = 0x0A0B0C0D;
 
 /* Features that a reader must understand. A program that does not know the
- * allow list could add a key of it, and leave it there. */
-enum { MUST_LIST = 1, MUST_KNOWN = MUST_LIST };
+ * allow list could add a key of it, and leave it there; one that does not know
+ * value layers would ask them in vain. */
+enum { MUST_LIST = 1, MUST_EXACT = 2, MUST_KNOWN = MUST_LIST | MUST_EXACT };
 
 enum { STRICT = 1 }; /* flags */
 
@@ -84,7 +85,7 @@ enum {
 enum {
     OF_BLOCKS = 0,
     OF_PROBES = 8,
-    OF_RESERVED = 12,
+    OF_VALUES = 12,
     OF_CAPACITY = 16,
     OF_ITEMS = 24,
     OF_FPR = 32,
@@ -159,6 +160,10 @@ static void lay_out(struct description *d, uint32_t alignment) {
 
 /* ---- Writing ------------------------------------------------------------- */
 
+static bool is_exact(const struct description *d) {
+    return d->part[d->parts - 1].shape.values != 0;
+}
+
 static uint64_t hash_check(const struct hash *hash,
                            const struct secret *secret) {
     static const char words[] = "calyx: is this the same hash?";
@@ -215,7 +220,8 @@ void store_header(struct description *d, uint8_t *h) {
     store32(h + AT_PARTS, d->parts);
     store32(h + AT_COMMENT_BYTES, (uint32_t)strlen(d->comment));
     store32(h + AT_RECORDS_BYTES, d->records_bytes);
-    store32(h + AT_MUST, d->list_bytes ? MUST_LIST : 0);
+    store32(h + AT_MUST,
+            (d->list_bytes ? MUST_LIST : 0) | (is_exact(d) ? MUST_EXACT : 0));
     store32(h + AT_LIST_BYTES, d->list_bytes);
     store64(h + AT_LIST_SUM, d->list_sum);
 
@@ -224,6 +230,7 @@ void store_header(struct description *d, uint8_t *h) {
         const struct part *p = &d->part[i];
         store64(record + OF_BLOCKS, p->shape.blocks);
         store32(record + OF_PROBES, p->shape.probes);
+        store32(record + OF_VALUES, p->shape.values);
         store64(record + OF_CAPACITY, p->capacity);
         store64(record + OF_ITEMS, p->items);
         store_double(record + OF_FPR, p->fpr);
@@ -346,6 +353,7 @@ static calyx_status check_record(const uint8_t *record, struct description *d,
     struct part *p = &d->part[i];
     p->shape.blocks = load64(record + OF_BLOCKS);
     p->shape.probes = load32(record + OF_PROBES);
+    p->shape.values = load32(record + OF_VALUES);
     p->shape.variable = load64(record + OF_WIDE);
     p->capacity = load64(record + OF_CAPACITY);
     p->items = load64(record + OF_ITEMS);
@@ -359,7 +367,7 @@ static calyx_status check_record(const uint8_t *record, struct description *d,
     /* A layer may have bumped all its keys. */
     const uint64_t least = d->head.kind->construction ? 0 : 1;
     if (p->capacity < least || p->capacity > UINT64_C(1) << 44 ||
-        !is_rate(p->fpr) || load32(record + OF_RESERVED) != 0)
+        !is_rate(p->fpr))
         return fail(why, CALYX_DAMAGED,
                     "damaged: the numbers of part %u make no sense", i);
     if (d->head.growth > 0 && !can_have(d->head.kind, i, p))
@@ -369,6 +377,26 @@ static calyx_status check_record(const uint8_t *record, struct description *d,
                     i, (unsigned long long)p->capacity, p->fpr,
                     (unsigned long long)p->shape.blocks);
     return CALYX_OK;
+}
+
+/* An exact filter ends with value layers, each of one bit. */
+static calyx_status check_values(const uint8_t *h, const struct description *d,
+                                 calyx_error *why) {
+    const bool exact = load32(h + AT_MUST) & MUST_EXACT;
+    for (uint32_t i = 0; i < d->parts; i++) {
+        const struct shape *const shape = &d->part[i].shape;
+        const uint32_t most = exact && d->head.kind->construction;
+        if (shape->values > most ||
+            (shape->values && (shape->probes != 1 || shape->wide != 0)))
+            return fail(why, CALYX_DAMAGED,
+                        "damaged: part %u claims to be a value layer, which it "
+                        "cannot be",
+                        i);
+    }
+    return is_exact(d) == exact
+               ? CALYX_OK
+               : damaged(why, "the last part of an exact filter is no value "
+                              "layer");
 }
 
 /* The parts of a table are its segments; all but the newest are in use from
@@ -481,7 +509,9 @@ static calyx_status check_numbers(const uint8_t *h, struct description *d,
     const struct construction *const layers = d->head.kind->construction;
     if (layers && (d->head.strict || d->head.growth != 0))
         return damaged(why, "a static filter claims to grow, or to be strict");
-    if (d->parts < 1 || d->parts > (layers ? layers->most_layers : MOST_PARTS))
+    const bool one_list = layers && !(load32(h + AT_MUST) & MUST_EXACT);
+    if (d->parts < 1 ||
+        d->parts > (one_list ? layers->most_layers : MOST_PARTS))
         return fail(why, CALYX_DAMAGED, "damaged: it claims %u parts",
                     d->parts);
     return CALYX_OK;
@@ -521,6 +551,7 @@ calyx_status check_header(const uint8_t *h, struct description *d,
     for (uint32_t i = 0; status == CALYX_OK && i < d->parts; i++)
         status = check_record(h + FIXED_BYTES + i * RECORD_BYTES, d, i, why);
     if (status == CALYX_OK) status = check_segments(d, why);
+    if (status == CALYX_OK) status = check_values(h, d, why);
     if (status != CALYX_OK) return status;
     lay_out(d, load32(h + AT_ALIGNMENT));
     if (d->layout.header_bytes != size)

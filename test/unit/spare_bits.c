@@ -359,9 +359,10 @@ static void small_filters_grow_and_are_small_again(void **state) {
 static void shapes_that_no_table_has_are_refused(void **state) {
     (void)state;
     static const struct shape forged[] = {
-        {1, 16, {8}},   {1, 16, {1}},   {1, 15, {7}},  {3, 15, {6}},
-        {128, 16, {1}}, {64, 16, {7}},  {2, 9, {0}},   {1, 16, {UINT64_MAX}},
-        {1, 16, {0}},   {4, 14, {128}}, {64, 9, {64}},
+        {1, 16, 0, {8}},   {1, 16, 0, {1}},          {1, 15, 0, {7}},
+        {3, 15, 0, {6}},   {128, 16, 0, {1}},        {64, 16, 0, {7}},
+        {2, 9, 0, {0}},    {1, 16, 0, {UINT64_MAX}}, {1, 16, 0, {0}},
+        {4, 14, 0, {128}}, {64, 9, 0, {64}},
     };
     for (size_t i = 0; i < sizeof forged / sizeof *forged; i++) {
         calyx_filter *const sound = make_table_at(0.01);

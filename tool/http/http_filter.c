@@ -234,11 +234,12 @@ static void read_units(struct http_filter *f, struct unit *units, size_t n) {
 
 /* ---- Lookups ------------------------------------------------------------ */
 
-/* Hashes, and the indexes of those that are to be looked up in the next part.
- */
+/* Hashes, the indexes of those that have no answer yet, and the part of each
+ * that has the next lines. */
 struct lookups {
     const uint64_t *hashes;
     size_t *active;
+    uint32_t *part;
     size_t count;
     size_t lines; /* in all parts together, of all hashes */
 };
@@ -257,32 +258,35 @@ static size_t lines_of_key(const struct http_filter *f, uint64_t hash,
     return all;
 }
 
-/* The units of these lookups, in parts first to last, that are not in the
+/* The units of these lookups, in their parts or in all, that are not in the
  * cache; some may be listed twice. Returns their number. */
 static size_t list_missing(const struct http_filter *f, const struct lookups *l,
-                           uint32_t first, uint32_t last, struct unit *units) {
+                           bool all, struct unit *units) {
     uint64_t at[CALYX_LINES_MOST];
     size_t n = 0;
-    for (size_t i = 0; i < l->count; i++)
+    for (size_t i = 0; i < l->count; i++) {
+        const uint32_t first = l->part[l->active[i]];
+        const uint32_t last = all ? f->info.parts - 1 : first;
+        const uint64_t hash = l->hashes[l->active[i]];
         for (uint32_t part = first; part <= last; part++) {
-            const uint64_t hash = l->hashes[l->active[i]];
             const size_t lines = calyx_layout_lines(f->layout, part, hash, at);
             for (size_t j = 0; j < lines; j++) {
                 const struct unit unit = unit_of_line(f, at[j]);
                 if (!unit_cache_find(f->cache, unit.at)) units[n++] = unit;
             }
         }
+    }
     return n;
 }
 
-/* Have the lines of these lookups, in these parts, in the cache. */
+/* Have the lines of these lookups, in their parts or in all, in the cache. */
 static void have_lines(struct http_filter *f, const struct lookups *l,
-                       uint32_t first, uint32_t last) {
+                       bool all) {
     struct unit *const units = alloc_memory((l->lines + 1) * sizeof *units);
-    size_t n = list_missing(f, l, first, last, units);
+    size_t n = list_missing(f, l, all, units);
     if (n > unit_cache_room(f->cache)) {
         unit_cache_clear(f->cache);
-        n = list_missing(f, l, first, last, units);
+        n = list_missing(f, l, all, units);
     }
     if (n) read_units(f, units, n);
     free(units);
@@ -301,19 +305,19 @@ static void copy_lines(const struct http_filter *f, uint32_t part,
     }
 }
 
-/* Answer the lookups from one part; those that are not done stay active. */
-static void look_into(struct http_filter *f, struct lookups *l, uint32_t part,
-                      bool *found) {
+/* Answer each lookup from one part; those that are not done stay active. */
+static void look_into(struct http_filter *f, struct lookups *l, bool *found) {
     uint8_t lines[CALYX_LINES_MOST * CALYX_LINE_BYTES];
     size_t left = 0;
-    have_lines(f, l, part, part);
+    have_lines(f, l, false);
     for (size_t i = 0; i < l->count; i++) {
         const size_t key = l->active[i];
+        const uint32_t part = l->part[key];
         const uint64_t hash = l->hashes[key];
         copy_lines(f, part, hash, lines);
-        found[key] = calyx_layout_has(f->layout, part, hash, lines);
-        if (!found[key] && calyx_layout_continues(f->layout, part, hash, lines))
-            l->active[left++] = key;
+        found[key] ^= calyx_layout_has(f->layout, part, hash, lines);
+        l->part[key] = calyx_layout_next(f->layout, part, hash, lines);
+        if (l->part[key]) l->active[left++] = key;
     }
     l->count = left;
 }
@@ -323,14 +327,18 @@ static void look_into(struct http_filter *f, struct lookups *l, uint32_t part,
  * In a static filter, whose parts are layers, hardly any key goes on. */
 static void look_up(struct http_filter *f, struct lookups l, bool *found) {
     enum { FEW_LINES = 256 };
-    const uint32_t parts = f->info.parts;
     l.active = alloc_memory(l.count * sizeof *l.active);
-    for (size_t i = 0; i < l.count; i++) l.active[i] = i;
+    l.part = alloc_memory(l.count * sizeof *l.part);
+    for (size_t i = 0; i < l.count; i++) {
+        l.active[i] = i;
+        l.part[i] = 0;
+        found[i] = false;
+    }
     if (l.lines <= FEW_LINES && !(f->info.can & CALYX_CAN_STATIC) && !f->verify)
-        have_lines(f, &l, 0, parts - 1);
-    for (uint32_t part = 0; part < parts && l.count; part++)
-        look_into(f, &l, part, found);
+        have_lines(f, &l, true);
+    while (l.count) look_into(f, &l, found);
     free(l.active);
+    free(l.part);
 }
 
 /* At a time, as many keys as have room for their lines of one part. */

@@ -447,7 +447,8 @@ enum { MOST_KEYS = 4096 };
 struct plain_lookups {
     const calyx_key *keys;
     uint64_t hashes[MOST_KEYS];
-    size_t active[MOST_KEYS]; /* keys that no part has answered yet */
+    size_t active[MOST_KEYS]; /* keys that have no answer yet */
+    uint32_t part[MOST_KEYS]; /* that has the next lines of a key */
     size_t count;
     struct plain_range *lines;
     size_t line_room;
@@ -461,6 +462,7 @@ static void start_lookups(const struct plain_filter *f, struct plain_lookups *l,
     l->count = n;
     for (size_t i = 0; i < n; i++) {
         l->active[i] = i;
+        l->part[i] = 0;
         calyx_layout_hash(f->layout, keys[i].data, keys[i].size, &l->hashes[i]);
     }
 }
@@ -471,14 +473,14 @@ static void free_lookups(struct plain_lookups *l) {
     free(l);
 }
 
-/* The lines of the active keys in a part, in sequence. */
-static bool read_lines(struct plain_filter *f, struct plain_lookups *l,
-                       uint32_t part) {
+/* The lines of the active keys in their parts, in sequence. */
+static bool read_lines(struct plain_filter *f, struct plain_lookups *l) {
     size_t n = 0;
     for (size_t i = 0; i < l->count; i++) {
         uint64_t at[CALYX_LINES_MOST];
+        const size_t key = l->active[i];
         const size_t lines =
-            calyx_layout_lines(f->layout, part, l->hashes[l->active[i]], at);
+            calyx_layout_lines(f->layout, l->part[key], l->hashes[key], at);
         l->lines =
             with_room(l->lines, &l->line_room, n + lines, sizeof *l->lines);
         for (size_t j = 0; j < lines; j++)
@@ -491,17 +493,18 @@ static bool read_lines(struct plain_filter *f, struct plain_lookups *l,
 }
 
 static bool look_into(struct plain_filter *f, struct plain_lookups *l,
-                      uint32_t part, bool *found) {
+                      uint32_t parts, bool *found) {
     size_t left = 0;
-    if (!read_lines(f, l, part)) return false;
+    if (!read_lines(f, l)) return false;
     const uint8_t *lines = l->bytes;
     for (size_t i = 0; i < l->count; i++) {
         const size_t key = l->active[i];
         const uint64_t hash = l->hashes[key];
+        const uint32_t part = l->part[key];
         uint64_t at[CALYX_LINES_MOST];
-        found[key] = calyx_layout_has(f->layout, part, hash, lines);
-        if (!found[key] && calyx_layout_continues(f->layout, part, hash, lines))
-            l->active[left++] = key;
+        found[key] ^= calyx_layout_has(f->layout, part, hash, lines);
+        l->part[key] = calyx_layout_next(f->layout, part, hash, lines);
+        if (l->part[key] && l->part[key] < parts) l->active[left++] = key;
         lines +=
             CALYX_LINE_BYTES * calyx_layout_lines(f->layout, part, hash, at);
     }
@@ -509,11 +512,13 @@ static bool look_into(struct plain_filter *f, struct plain_lookups *l,
     return true;
 }
 
-/* Part after part. False if the filter was replaced. */
+/* In the first parts. False if the filter was replaced. */
 static bool try_has(struct plain_filter *f, struct plain_lookups *l,
                     uint32_t parts, bool *found) {
-    for (uint32_t part = 0; part < parts && l->count; part++)
-        if (!look_into(f, l, part, found)) return false;
+    if (parts == 0) l->count = 0;
+    memset(found, 0, l->count * sizeof *found);
+    while (l->count)
+        if (!look_into(f, l, parts, found)) return false;
     return true;
 }
 
