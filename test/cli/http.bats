@@ -218,6 +218,15 @@ was_read() { [ "$(log_of "$1" | wc -l)" -ge "$2" ]; }
     rm "$www/huge.calyx"
 }
 
+@test "an exact filter is as exact by URL" {
+    seq 40000 >all
+    seq 3 50 40000 >in
+    "$CALYX" build --exact --universe all -o "$www/exact.calyx" in
+    answers "$plain/exact.calyx" all
+    run_calyx check -f "$tls/exact.calyx" all
+    cmp in out
+}
+
 @test "no line, no request for bits; -q and -m stop as with a file" {
     run_calyx check --json-stats figures -f "$plain/line.calyx" /dev/null
     is_status 1

@@ -36,6 +36,19 @@ def test_a_static_filter_is_pushed_queried_and_pulled(server, pushed, ribbon,
     assert found == b"5000\n"
 
 
+def test_an_exact_filter_stays_exact(server, r, tmp_path):
+    (tmp_path / "all").write_bytes(lines(range(20000)))
+    path = make(tmp_path / "e.calyx", KEYS, "--exact", "--universe", tmp_path / "all")
+    for way in (), ("--plain",):
+        key = "whole" if not way else "plain"
+        good("push", *way, path, url(server, key))
+        found = good("check", "--server", url(server, key), given=lines(range(20000)))
+        assert found == lines(KEYS)
+        good("pull", "-o", tmp_path / f"{key}.calyx", url(server, key))
+        assert (tmp_path / f"{key}.calyx").read_bytes() == path.read_bytes()
+    assert r("BF.MEXISTS", "whole", *range(20000)) == [1] * 5000 + [0] * 15000
+
+
 def test_info_says_what_it_is(pushed):
     facts = pushed("BF.INFO", "seen")
     facts = dict(zip(facts[::2], facts[1::2]))

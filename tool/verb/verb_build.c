@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "exact/budget.h"
+#include "exact/known_keys.h"
 #include "exact/spill.h"
 #include "files/filter_file.h"
 #include "files/foreign_build.h"
@@ -37,6 +38,8 @@ static struct texts allow_lists;
 static uint64_t shards; /* 0: no shards, but one filter */
 static uint64_t build_memory = UINT64_C(160) << 20;
 static bool force, universal;
+static struct texts universe; /* of an exact filter; empty: it is not */
+static bool exact, force_include;
 static struct part_choice part; /* count 0: the whole filter */
 
 /* ---- What to make ------------------------------------------------------- */
@@ -304,7 +307,7 @@ static void make_builders(calyx_options want) {
     enum { LEAST_MEMORY = 64 << 10 }; /* of a builder */
     const uint64_t share = build_memory / filter_count();
     const calyx_builder_options how = {
-        .filter = size_wanted(want),
+        .filter = exact ? want : size_wanted(want),
         .memory_bytes = share > LEAST_MEMORY ? share : LEAST_MEMORY,
         .folder = spill_folder(),
         .threads = builder_threads(),
@@ -340,6 +343,89 @@ static void make_built(calyx_options want, int count, char **files,
     *totals = read_keys(count, files);
     expect_same_files(); /* if they were read before */
     finish_builders();
+}
+
+/* ---- With --exact -------------------------------------------------------- */
+
+/*
+ * The included keys wait in a table, with half of the memory, until the
+ * universe was read: then it is known which of its keys are to be excluded, and
+ * whether it has all that are included.
+ */
+static struct known_keys *included;
+
+static void exclude_others(struct text_block *block, struct key_batch *batch) {
+    uint64_t hashes[BATCH_ROOM];
+    bool is_included[BATCH_ROOM];
+    batch_start(batch, block);
+    while (batch_next(batch, block)) {
+        uint64_t *const others =
+            room_for_hashes(block, block->lines + batch->count);
+        calyx_hash_many(hasher, batch->keys, batch->count, hashes);
+        known_keys_find(included, batch->keys, hashes, batch->count,
+                        is_included);
+        for (size_t i = 0; i < batch->count; i++) {
+            others[block->lines] = hashes[i];
+            block->lines += !is_included[i];
+        }
+    }
+}
+
+static bool exclude_in_order(struct text_block *block,
+                             struct key_batch *batch) {
+    calyx_error why;
+    (void)batch;
+    if (calyx_builder_exclude_hashes(builders[0], block->hashes, block->lines,
+                                     &why) != CALYX_OK)
+        fail_with(&why);
+    return true;
+}
+
+static void include_key(void *context, const calyx_key *key, bool found) {
+    calyx_error why;
+    (void)context, (void)found;
+    if (calyx_builder_add(builders[0], key->data, key->size, &why) != CALYX_OK)
+        fail_with(&why);
+}
+
+static void expect_in_universe(void) {
+    char text[TEXT_SIZE];
+    const uint64_t missing = name_keys_not_found(included, "the universe");
+    if (missing == 0) return;
+    if (!force_include)
+        fail("%s of the included keys are not in the universe; with "
+             "--force-include they join it",
+             count_text(missing, text));
+    warn("%s included keys joined the universe", count_text(missing, text));
+}
+
+static void make_exact(calyx_options want, int count, char **files,
+                       struct input_totals *totals) {
+    static const struct stages reading = {.in_parallel = exclude_others,
+                                          .in_order = exclude_in_order};
+    want.exact = true;
+    if (!wanted.kind) want.kind = "ribbon";
+    build_memory /= 2;
+    make_builders(want);
+    included = known_keys_read(hasher, build_memory, count, files);
+    *totals =
+        run_pipeline(&reading, (int)universe.count, (char **)universe.text);
+    expect_in_universe();
+    known_keys_visit(included, include_key, NULL);
+    known_keys_free(included);
+    finish_builders();
+}
+
+static void check_exact(void) {
+    if (exact != (universe.count > 0))
+        fail("--exact needs --universe, the list of all keys that will be "
+             "queried, and --universe needs --exact");
+    if (force_include && !exact) fail("--force-include goes with --exact");
+    if (exact && (shards || part.count || universal || wants_foreign() ||
+                  wanted.keys || has_size()))
+        fail("--exact makes one whole filter, whose size follows from its "
+             "keys: it takes no --keys, --memory, --bits, --shards, --part, "
+             "--all or --layout");
 }
 
 /* ---- The verb ----------------------------------------------------------- */
@@ -482,6 +568,7 @@ static void expect_one_shard(const calyx_options *want) {
 }
 
 static int run(int count, char **files) {
+    check_exact();
     if (allow_lists.count && (part.count || wants_foreign()))
         fail("--allow goes with a whole filter of calyx, not with --part or "
              "--layout: %s",
@@ -513,7 +600,9 @@ static int run(int count, char **files) {
         return EXIT_YES;
     }
     struct input_totals totals;
-    if (is_planned() && takes_keys_one_by_one(&want)) {
+    if (exact) {
+        make_exact(want, count, files, &totals);
+    } else if (is_planned() && takes_keys_one_by_one(&want)) {
         make(want);
         totals = read_keys(count, files);
     } else if (!make_guessed(want, count, files, &totals) &&
@@ -559,6 +648,18 @@ static const struct group options = {
          "the filter, except lines that are among the keys; 'calyx help "
          "allow' describes it. Its lines have the form of the input.",
          parse_texts, &allow_lists},
+        {0, "exact", NULL,
+         "Make a filter that is never wrong for the keys of --universe; the "
+         "FILEs list those that it has. See below.",
+         parse_flag, &exact},
+        {0, "universe", "LIST",
+         "All keys that will be queried. May be given several times; - is "
+         "standard input.",
+         parse_texts, &universe},
+        {0, "force-include", NULL,
+         "With --exact, take included keys that are not in the universe into "
+         "it. Otherwise they are an error, which names the first ten.",
+         parse_flag, &force_include},
         {'S', "build-memory", "SIZE",
          "Use at most SIZE of memory for hashes that wait until all keys are "
          "known, and up to 64 MiB more for threads and buffers. The default is "
@@ -626,6 +727,17 @@ const struct verb verb_build = {
          "files of 16 MiB and more: there the number of keys that 'calyx info' "
          "shows depends on the order, and if hardly any line is repeated, the "
          "size by a few percent.",
+         "With --exact, no answer is wrong for a key of the universe: "
+         "certificates, customers, the ids of a table. The filter, of kind "
+         "ribbon, has two stages: a filter of the included keys, whose rate "
+         "makes the whole as small as it can be, and one bit for each key of "
+         "the universe that passes it. A million keys of a hundred million "
+         "take 8.9 bits each. Keys outside of the universe pass at a rate that "
+         "'calyx info' and 'calyx plan --universe' show, or at --rate if that "
+         "is lower. If over a third are included, one bit for each key of the "
+         "universe is the smallest. The included keys are in memory while the "
+         "universe is read, in half of -S; the universe may be of any size. "
+         "'calyx verify --universe' proves every answer.",
          "With --all it reads nothing and makes the universal set: a filter "
          "that says yes to every key. Put it where a filter is missing or "
          "being rebuilt, in a program or with 'calyx push' in a server: then "
@@ -646,10 +758,10 @@ const struct verb verb_build = {
           "a field of each JSON object that has it"},
          {"zcat list.gz | calyx build --kind ribbon -p 1% -o list.calyx",
           "the smallest filter, of a list that never changes"},
+         {"calyx build --exact --universe all.txt -o revoked.calyx revoked.txt",
+          "never wrong for a line of all.txt"},
          {"calyx build --part 3/16 -n 1e9 -o 3.part host*/3-of-16.hashes",
           "one of 16 parts, for 'calyx join'"},
-         {"calyx build -n 10M -o seen.calyx /dev/null",
-          "an empty filter, to be added to"},
          {"calyx build --layout guava -n 1M -p 1% -o ids.calyx ids.txt",
           "a filter for Guava; 'calyx convert --to guava' writes its file"},
          {"calyx build --layout 'murmur3-32 seeds 41..47 mod 5000000 msb' -o "

@@ -60,11 +60,18 @@ static void print_info(const char *name, const struct shown_filter *shown) {
     else
         printf("%s of %s", count_text(is->items, a),
                count_text(is->capacity, b));
+    if (is->universe)
+        printf("; exact for the %s of its universe",
+               count_text(is->universe, a));
     if (is->grows_to)
         printf("; keeps its rate up to %s", count_text(is->grows_to, a));
     printf("\n");
     if (shown->lacks_bits) {
         printf("  rate      %s promised\n", rate_text(is->fpr, b));
+    } else if (is->universe) {
+        printf("  rate      none is wrong in the universe; %s of other keys "
+               "pass\n",
+               rate_text(is->fpr, b));
     } else {
         if (!has_all_keys(is))
             printf("  distinct  about %s, judged by the bits\n",

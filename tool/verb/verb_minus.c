@@ -61,9 +61,10 @@ static struct others sort_operands(int n, char **files) {
         calyx_info info;
         char text[TEXT_SIZE];
         calyx_describe(f, &info);
-        warn("%s is a filter: about %s of the lines that it does not have are "
-             "dropped, too; none that it has is printed",
-             files[i], rate_text(info.fpr_now, text));
+        warn("%s is a filter: about %s of the lines that it does not have%s "
+             "are dropped, too; none that it has is printed",
+             files[i], rate_text(info.fpr_now, text),
+             info.universe ? ", outside of its universe," : "");
         names[o.filter_count] = files[i];
         o.filters[o.filter_count++] = f;
     }

@@ -13,7 +13,7 @@
 #include "frame/json.h"
 #include "plan/parts_plan.h"
 
-static uint64_t keys, memory, bits, probes, key_bytes = 8;
+static uint64_t keys, memory, bits, probes, universe, key_bytes = 8;
 static double rate, store_time, filter_time = 100e-9, present = 0.5;
 static const char *kind, *plot;
 static bool as_json, force;
@@ -451,6 +451,53 @@ static void write_json(const struct plan *plan, const struct rival *rivals) {
     json_close();
 }
 
+/* ---- An exact filter ----------------------------------------------------- */
+
+/* log2 of the number of sets of `n` keys out of `all`. */
+static double bits_of_choice(double all, double n) {
+    return (lgamma(all + 1) - lgamma(n + 1) - lgamma(all - n + 1)) / log(2);
+}
+
+static void print_exact_row(const char *name, double bytes, double least) {
+    char size[TEXT_SIZE], a_key[40], ratio[40] = "-";
+    snprintf(a_key, sizeof a_key, "%.2f", 8 * bytes / (double)keys);
+    if (least >= 1) snprintf(ratio, sizeof ratio, "%.2f", 8 * bytes / least);
+    printf("%-30s  %10s  %14s  %9s\n", name, size_text((uint64_t)bytes, size),
+           a_key, ratio);
+}
+
+static void plan_exact(void) {
+    if (universe < keys || bits || memory || kind || plans_parts() || plot ||
+        as_json || store_time > 0)
+        fail("--universe wants --keys, the number of included keys, which are "
+             "among them; and at most --rate");
+    const calyx_options want = {.kind = "ribbon",
+                                .capacity = keys,
+                                .excluded = universe - keys,
+                                .exact = true,
+                                .fpr = rate};
+    calyx_info is;
+    calyx_error why;
+    if (calyx_plan(&want, &is, &why) != CALYX_OK) fail_with(&why);
+    const double n = (double)keys, all = (double)universe;
+    const double least = bits_of_choice(all, n), list = 8 * fmin(n, all - n);
+    char a[TEXT_SIZE], b[TEXT_SIZE];
+    printf("%s keys of a universe of %s, without an error\n\n",
+           count_text(keys, a), count_text(universe, b));
+    printf("%-30s  %10s  %14s  %9s\n", "", "size", "bits a key", "of least");
+    print_exact_row("exact filter", (double)is.bytes, least);
+    print_exact_row("list of hashes of 8 bytes", list, least);
+    print_exact_row("one bit a key, if numbered", all / 8, least);
+    printf("\n%s of the keys outside of the universe pass.\n",
+           rate_text(is.fpr, a));
+    if (8 * (double)is.bytes > all)
+        printf("If the keys are numbers from 0 on, one bit each is smaller.\n");
+    if ((double)is.bytes > list)
+        printf("A list of the rarer answer is smaller.\n");
+    printf("\n  calyx build --exact --universe all.txt -o "
+           "list.calyx list.txt\n");
+}
+
 /* ---- The verb ----------------------------------------------------------- */
 
 static void check_options(void) {
@@ -488,6 +535,10 @@ static void draw(const struct plan *plan) {
 
 static int run(int count, char **operands) {
     (void)count, (void)operands;
+    if (universe) {
+        plan_exact();
+        return EXIT_YES;
+    }
     check_options();
     struct plan plan = plan_kinds();
     plan.chosen = choose(&plan);
@@ -558,6 +609,11 @@ static const struct group options = {
          "Bits that a key sets: k in the formulas, the number of hash "
          "functions. The default is the best number.",
          parse_positive, &probes},
+        {0, "universe", "COUNT",
+         "Show what 'calyx build --exact' takes for --keys included keys of a "
+         "universe of COUNT keys, beside the least that is possible. --rate "
+         "bounds the rate of keys outside of the universe.",
+         parse_positive, &universe},
         {0, "plot", "FILE",
          "Draw into FILE, as SVG: the rate against the bits for each key, for "
          "each kind, and for the kind above with each number of probes; the "
@@ -606,6 +662,8 @@ const struct verb verb_plan = {
                  {"calyx plan -n 1e12 -p 1% --parts auto --nodes 64 "
                   "--node-memory 64G --network 10G",
                   "what it takes on a cluster"},
+                 {"calyx plan -n 1M --universe 100M",
+                  "no wrong answer for a known hundred million"},
                  {"calyx plan -n 1e9 -p 1% --plot rates.svg",
                   "draw the curves"}},
     .most = 0,

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exact/known_keys.h"
 #include "files/filter_file.h"
 #include "files/foreign_file.h"
 #include "http/http_filter.h"
@@ -22,6 +23,7 @@
 #include "input/source.h"
 
 static struct texts lists;
+static struct texts universe, included; /* of an exact filter */
 static uint64_t absent_keys;
 
 /* ---- The bytes ---------------------------------------------------------- */
@@ -252,6 +254,54 @@ static int verify_foreign(const char *path) {
     return EXIT_YES;
 }
 
+/* ---- Every answer of an exact filter ------------------------------------- */
+
+static struct known_keys *known;
+
+/* What has a wrong answer is selected. */
+static void compare_answers(struct text_block *block, struct key_batch *batch) {
+    bool found[BATCH_ROOM], wanted[BATCH_ROOM];
+    uint64_t hashes[BATCH_ROOM];
+    batch_start(batch, block);
+    while (batch_next(batch, block)) {
+        calyx_hash_many(filter, batch->keys, batch->count, hashes);
+        calyx_has_many(filter, batch->keys, batch->count, found);
+        known_keys_find(known, batch->keys, hashes, batch->count, wanted);
+        for (size_t i = 0; i < batch->count; i++)
+            block->selected += found[i] != wanted[i];
+        block->lines += batch->count;
+    }
+}
+
+static bool count_wrong(struct text_block *block, struct key_batch *batch) {
+    (void)batch;
+    missing += block->selected;
+    return true;
+}
+
+static void verify_exact(const char *path) {
+    const struct stages stages = {.in_parallel = compare_answers,
+                                  .in_order = count_wrong};
+    char a[TEXT_SIZE], b[TEXT_SIZE];
+    known = known_keys_read(filter, UINT64_MAX / 2, (int)included.count,
+                            (char **)included.text);
+    const struct input_totals totals =
+        run_pipeline(&stages, (int)universe.count, (char **)universe.text);
+    const uint64_t outside = name_keys_not_found(known, "the universe");
+    printf("  universe    %s keys, %s included: %s wrong\n",
+           count_text(totals.lines, a), count_text(known_keys_count(known), b),
+           missing ? "some answers are" : "no answer is");
+    known_keys_free(known);
+    fflush(stdout);
+    if (missing)
+        fail_at(path, 0, "%" PRIu64 " of %" PRIu64 " answers are wrong",
+                missing, totals.lines);
+    if (outside)
+        fail_at(path, 0,
+                "%" PRIu64 " of the included keys are not in the universe",
+                outside);
+}
+
 /* ---- The verb ----------------------------------------------------------- */
 
 /* The bytes alone: a lookup of every key of a list would read most of them once
@@ -271,12 +321,24 @@ static int verify_url(const char *url) {
 static int run(int count, char **operands) {
     (void)count;
     const char *const path = operands[0];
+    if (!universe.count != !included.count)
+        fail("--universe and --included go together: all keys, and those that "
+             "the filter has");
+    if (universe.count && (lists.count || is_http_url(path)))
+        fail("--universe goes with a file, without --against");
     if (is_http_url(path)) return verify_url(path);
     calyx_filter *const f = open_with_sums(path);
     calyx_error why;
+    if (foreign && universe.count)
+        fail_at(path, 0, "--universe wants an exact filter of calyx");
     if (foreign) return verify_foreign(path);
     if (calyx_verify(f, &why) != CALYX_OK) fail_at(path, 0, "%s", why.text);
     printf("%s\n  checksums   right\n", path);
+    if (universe.count) {
+        filter = f;
+        key_options_use(1, &path, &f);
+        verify_exact(path);
+    }
     if (!lists.count) {
         calyx_free(f);
         return EXIT_YES;
@@ -319,6 +381,14 @@ static const struct group options = {
          "Also look up every key of LIST, and query absent keys. May be given "
          "several times; - is standard input.",
          parse_texts, &lists},
+        {0, "universe", "LIST",
+         "Prove an exact filter: look up all keys of LIST, and compare each "
+         "answer with --included. May be given several times.",
+         parse_texts, &universe},
+        {0, "included", "LIST",
+         "The keys that the filter has, which are held in memory. May be given "
+         "several times.",
+         parse_texts, &included},
         {0, "absent", "COUNT",
          "Query COUNT absent keys. The default is a million, and more if the "
          "rate is low, up to a hundred million.",
@@ -354,6 +424,9 @@ const struct verb verb_verify = {
     .examples = {{"calyx verify seen.calyx", "is the file undamaged?"},
                  {"calyx verify seen.calyx --against urls.txt",
                   "does it have every line, and does it keep its rate?"},
+                 {"calyx verify --universe all.txt --included revoked.txt "
+                  "revoked.calyx",
+                  "is every answer of an exact filter right?"},
                  {"calyx verify --layout 'fnv1a double 7 mod 1000' bits.raw",
                   "how many absent keys pass a filter of your own?"}},
     .status = "0 if everything is right, 2 if not.",
