@@ -69,7 +69,7 @@ else()
 endif()
 
 # Each verb's help is its manual page.
-file(GLOB verb_sources CONFIGURE_DEPENDS tool/verb/verb_*.c)
+file(GLOB verb_sources CONFIGURE_DEPENDS tool/*/verb_*.c)
 list(TRANSFORM verb_sources REPLACE "^.*/verb_(.*)\\.c$" "\\1"
     OUTPUT_VARIABLE verbs)
 set(command_pages man/calyx.1)

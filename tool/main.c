@@ -34,6 +34,8 @@
     ROW(convert)    \
     ROW(hash)       \
     ROW(join)       \
+    ROW(diff)       \
+    ROW(patch)      \
     ROW(push)       \
     ROW(pull)       \
     ROW(completion) \
@@ -55,7 +57,7 @@ static const char *verb_like(const char *name) {
     } known[] = {
         {"uniq", "dedup"},     {"unique", "dedup"},     {"distinct", "dedup"},
         {"grep", "check"},     {"query", "check"},      {"exists", "check"},
-        {"diff", "minus"},     {"subtract", "minus"},   {"except", "minus"},
+        {"delta", "diff"},     {"subtract", "minus"},   {"except", "minus"},
         {"comm", "common"},    {"intersect", "common"}, {"union", "merge"},
         {"create", "build"},   {"make", "build"},       {"new", "build"},
         {"insert", "add"},     {"delete", "remove"},    {"rm", "remove"},

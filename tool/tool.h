@@ -238,6 +238,9 @@ static inline void *with_room(void *array, size_t *room, size_t wanted,
  * `replace`. Compressed if the name ends in .gz or .zst. All of them fail(). */
 struct output;
 struct output *output_open(const char *path, bool replace);
+/* Before the first byte: pack it, whatever its name, by the best packer there
+ * is, if any. */
+void output_pack(struct output *output);
 void output_write(struct output *output, const void *bytes, size_t size);
 void output_close(struct output *output); /* the file appears; NULL is fine */
 

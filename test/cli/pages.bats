@@ -28,7 +28,7 @@ load common
     folder=$(dirname "$CALYX")/man
     "$CALYX" help --man | cmp - "$folder/calyx.1"
     "$CALYX" help --man plan | cmp - "$folder/calyx-plan.1"
-    ls "$root"/tool/verb/verb_*.c | sed 's/.*verb_\(.*\).c$/calyx-\1.1/' >wanted
+    ls "$root"/tool/*/verb_*.c | sed 's/.*verb_\(.*\).c$/calyx-\1.1/' >wanted
     echo calyx.1 >>wanted
     ls "$folder" | sort | diff - <(sort wanted)
 }

@@ -205,6 +205,16 @@ struct output *output_open(const char *path, bool replace) {
     return o;
 }
 
+void output_pack(struct output *o) {
+    size_t best = sizeof packers / sizeof *packers;
+    if (o->packer) return;
+    while (best > 0 && !packers[best - 1].start) best--;
+    if (best == 0) return;
+    o->packer = &packers[best - 1];
+    o->packer->start(o);
+    o->packed = alloc_memory(PACKED_SIZE);
+}
+
 bool output_is_standard(const struct output *o) {
     return o->fd == STDOUT_FILENO;
 }
