@@ -765,6 +765,17 @@ CALYX_API calyx_status calyx_builder_exclude_hashes(calyx_builder *b,
                                                     const uint64_t *hashes,
                                                     size_t n, calyx_error *why);
 
+/* A filter with the answers of an exact filter, except that `changes`, another
+ * exact filter of the same hash, has the keys whose answer is the opposite now.
+ * Its universe is the one for which no answer is wrong. `items` is how many of
+ * the keys are included now. The layers of `changes` follow the old ones, so a
+ * file of a few changes is small as calyx diff makes it; each update costs a
+ * lookup one more layer. CALYX_FULL after some 20 updates, CALYX_CANNOT if over
+ * a third of the answers changed: then build another. */
+CALYX_API calyx_status calyx_update(const calyx_filter *old,
+                                    const calyx_filter *changes, uint64_t items,
+                                    calyx_filter **out, calyx_error *why);
+
 /* Move all keys of `other` to `b`. Both must have the same kind, hash, and seed
  * or key (CALYX_MISMATCH). `other` is empty then, and still to be freed. If it
  * fails, each key is in one of the two. */

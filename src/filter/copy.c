@@ -223,6 +223,75 @@ calyx_status calyx_freeze(const calyx_filter *f, calyx_filter **out,
     return make_copy(&head, f, newest_of(f), 1, out, why);
 }
 
+/* ---- Updates of exact filters -------------------------------------------- */
+
+static bool is_exact(const calyx_filter *f) {
+    return newest_of(f)->shape.values != 0;
+}
+
+static calyx_status check_update(const calyx_filter *old,
+                                 const calyx_filter *changes,
+                                 calyx_error *why) {
+    if (!is_exact(old) || !is_exact(changes))
+        return fail(why, CALYX_CANNOT, "only exact filters can be updated");
+    if (first_part(changes)->shape.values)
+        return fail(why, CALYX_CANNOT,
+                    "over a third of the answers have changed: build another "
+                    "filter");
+    return calyx_same_hash(old, changes)
+               ? CALYX_OK
+               : fail(why, CALYX_MISMATCH,
+                      "the two filters differ in hash, or in its seed or key");
+}
+
+/* The oldest first. */
+static calyx_status append_parts(calyx_filter *f, const struct part *p) {
+    if (!p) return CALYX_OK;
+    calyx_status status = append_parts(f, p->older);
+    const struct part like = like_part(p);
+    if (status == CALYX_OK) status = allocate_part(f, &like);
+    if (status != CALYX_OK) return status;
+    f->newest->items = items_of(p);
+    memcpy(f->newest->body, p->body, (size_t)body_bytes(f->kind, &p->shape));
+    return CALYX_OK;
+}
+
+calyx_status calyx_update(const calyx_filter *old, const calyx_filter *changes,
+                          uint64_t items, calyx_filter **out,
+                          calyx_error *why) {
+    enum { MOST_LAYERS = 90 }; /* in a file, with room for those of a set */
+    calyx_filter *f;
+    calyx_info is;
+    calyx_status status = check_update(old, changes, why);
+    calyx_info_of(old, &is);
+    const uint32_t parts = is.parts;
+    if (status != CALYX_OK) return status;
+    calyx_info_of(changes, &is);
+    if (parts + is.parts > MOST_LAYERS)
+        return fail(why, CALYX_FULL,
+                    "it was updated too often, and has %u layers: build "
+                    "another filter",
+                    parts);
+    status = calyx_copy(old, &f, why);
+    if (status != CALYX_OK) return status;
+    const struct part *const before = newest_of(f);
+    status = append_parts(f, newest_of(changes));
+    if (status != CALYX_OK) {
+        calyx_free(f);
+        return fail(why, status, "no memory for an updated filter");
+    }
+    struct part *p = f->newest, *values = p;
+    for (; p != before; p = p->older)
+        if (p->shape.values) values = p;
+    values->items = items;
+    calyx_info_of(f, &is);
+    f->fpr = is.fpr;
+    *out = f;
+    return CALYX_OK;
+}
+
+/* ---- Fold, and like another ---------------------------------------------- */
+
 static calyx_status check_fold_like(const calyx_filter *f,
                                     const calyx_filter *like,
                                     calyx_error *why) {

@@ -94,3 +94,37 @@ lists() {
     run_calyx verify --universe all --included in f.calyx
     grep -q "no answer is wrong" out
 }
+
+@test "an update makes a small change, and is exact for the new lists" {
+    lists
+    "$CALYX" build --exact --universe all -o 0.calyx in
+    for day in 1 2 3; do
+        (tail -n +6 in; seq $((day * 9 + 1)) 1000 4000) | sort -un >next
+        mv next in
+        seq $((100000 + 10 * day)) >all
+        "$CALYX" build --exact --universe all --update $((day - 1)).calyx -o $day.calyx in
+        run_calyx verify --universe all --included in $day.calyx
+        grep -q "no answer is wrong" out
+        "$CALYX" diff -o $day.change $((day - 1)).calyx $day.calyx
+        [ "$(stat -c %s $day.change)" -le 600 ]
+        "$CALYX" patch -o client.calyx --force $((day - 1)).calyx $day.change
+        cmp client.calyx $day.calyx
+    done
+    "$CALYX" check -f 3.calyx all | cmp - in
+    run_calyx info 3.calyx
+    grep -q "exact for the 100 030" out
+}
+
+@test "an update of another filter, or with other options, is refused" {
+    lists
+    "$CALYX" build -o plain.calyx in
+    "$CALYX" build --exact --universe all -o f.calyx in
+    run_calyx build --exact --universe all --update plain.calyx -o g.calyx in
+    fails_with "it is not exact"
+    run_calyx build --exact --universe all --update f.calyx --seed 5 -o g.calyx in
+    fails_with "takes the hash and the seed of f.calyx"
+    run_calyx build --update f.calyx -o g.calyx in
+    fails_with "--update goes with --exact"
+    run_calyx build --exact --universe all --update f.calyx -o g.calyx all
+    fails_with "build another filter"
+}

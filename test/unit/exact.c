@@ -249,6 +249,66 @@ static void a_plan_says_size_and_rate_and_no_rate_is_smaller(void **state) {
     }
 }
 
+/* Every day some keys come, some go, and the universe grows. */
+static void an_updated_filter_is_exact_for_the_new_universe(void **state) {
+    (void)state;
+    enum { DAYS = 5 };
+    struct universe all = {20000, 1000};
+    calyx_filter *f = build(&all, (calyx_builder_options){0});
+    for (int day = 0; day < DAYS; day++) {
+        calyx_builder *const b = make_builder((calyx_builder_options){0});
+        calyx_filter *changes = NULL, *next = NULL;
+        all.included = day % 2 ? all.included - 10 : all.included + 30;
+        all.keys += 100;
+        for (uint64_t key = 0; key < all.keys; key++) {
+            if (calyx_has_u64(f, key) != (key < all.included))
+                assert_ok(calyx_builder_add(b, &key, sizeof key, NULL));
+            else
+                assert_ok(calyx_builder_exclude(b, &key, sizeof key, NULL));
+        }
+        assert_ok(calyx_builder_finish(b, &changes, NULL));
+        assert_ok(calyx_update(f, changes, all.included, &next, NULL));
+        assert_exact(next, &all);
+        const struct image image = encode(next);
+        calyx_layout *layout = NULL;
+        calyx_free(f);
+        assert_ok(calyx_decode(image.bytes, image.size, NULL, &f, NULL));
+        assert_exact(f, &all);
+        assert_true(info_of(f).fpr == info_of(next).fpr);
+        assert_ok(calyx_layout_new(image.bytes, image.size, &layout, NULL));
+        for (uint64_t key = 0; key < all.keys; key++)
+            assert_int_equal(
+                has_in_pieces(layout, &image, calyx_hash(f, &key, sizeof key)),
+                key < all.included);
+        calyx_layout_free(layout);
+        calyx_free(changes);
+        calyx_free(next);
+        calyx_builder_free(b);
+        free(image.bytes);
+    }
+    calyx_free(f);
+}
+
+static void updates_that_do_not_fit_are_refused(void **state) {
+    (void)state;
+    const struct universe all = {2000, 100}, half = {2000, 1000};
+    calyx_filter *const f = build(&all, (calyx_builder_options){0});
+    calyx_filter *const many = build(&half, (calyx_builder_options){0});
+    calyx_filter *const seeded =
+        build(&all, (calyx_builder_options){.filter.seed = 1});
+    calyx_filter *const plain = make_filter((calyx_options){0});
+    calyx_filter *out = NULL;
+    calyx_error why;
+    assert_int_equal(calyx_update(f, many, 5, &out, &why), CALYX_CANNOT);
+    assert_int_equal(calyx_update(f, seeded, 5, &out, &why), CALYX_MISMATCH);
+    assert_int_equal(calyx_update(f, plain, 5, &out, &why), CALYX_CANNOT);
+    assert_int_equal(calyx_update(plain, f, 5, &out, &why), CALYX_CANNOT);
+    calyx_free(f);
+    calyx_free(many);
+    calyx_free(seeded);
+    calyx_free(plain);
+}
+
 static void options_that_do_not_fit_are_refused(void **state) {
     (void)state;
     const struct {
@@ -357,6 +417,8 @@ int main(void) {
         cmocka_unit_test(lookups_in_pieces_and_explained_have_the_same_answers),
         cmocka_unit_test(keys_outside_pass_at_the_rate_that_it_says),
         cmocka_unit_test(a_plan_says_size_and_rate_and_no_rate_is_smaller),
+        cmocka_unit_test(an_updated_filter_is_exact_for_the_new_universe),
+        cmocka_unit_test(updates_that_do_not_fit_are_refused),
         cmocka_unit_test(options_that_do_not_fit_are_refused),
         cmocka_unit_test(damaged_bytes_never_say_no),
         cmocka_unit_test(forged_value_layers_are_refused),
