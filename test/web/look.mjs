@@ -78,10 +78,11 @@ const MEAN = 5, WORST = 60; // of 255: differences of all cells, and of the 99th
 // A label that moved changes some ten cells. Chinese depends on the fonts that are
 // installed, and Try on the machine; all else has differed by 19 at most.
 const FINE = 32; // of the fifth cell from the worst
-const isFine = (name) => !name.endsWith("-zh") && !name.startsWith("try");
-const stored = fileURLToPath(new URL("./shots/", import.meta.url));
+const isFine = (name) => !name.endsWith("-zh") && !/^(page-)?try/.test(name);
+const stored = fileURLToPath(new URL("./shots/", import.meta.url)), documents = fileURLToPath(new URL("../../doc/", import.meta.url));
 
-// In the page: the small picture as PNG, and how far it is from the stored one.
+// In the page: the small picture as PNG, and how far it is from the stored one, which
+// may be large, too.
 async function reduce([bytes, old, columns]) {
   const read = async (text) =>
     createImageBitmap(new Blob([Uint8Array.from(atob(text), (c) => c.charCodeAt(0))]));
@@ -90,25 +91,26 @@ async function reduce([bytes, old, columns]) {
     context.drawImage(image, 0, 0);
     return [context.getImageData(0, 0, width, height).data, canvas, context];
   };
-  const image = await read(bytes), { width, height } = image;
-  const rows = Math.round(height * columns / width), [data] = pixels(image, width, height);
-  const small = new OffscreenCanvas(columns, rows), context = small.getContext("2d");
-  const out = context.createImageData(columns, rows);
-  for (let i = 0; i < columns * rows; i++) {
-    const x0 = Math.floor(i % columns * width / columns), x1 = Math.floor((i % columns + 1) * width / columns);
-    const y0 = Math.floor(Math.floor(i / columns) * height / rows), y1 = Math.floor((Math.floor(i / columns) + 1) * height / rows);
-    for (let c = 0; c < 4; c++) {
-      let sum = 0;
-      for (let y = y0; y < y1; y++) for (let x = x0; x < x1; x++) sum += data[4 * (y * width + x) + c];
-      out.data[4 * i + c] = Math.round(sum / ((x1 - x0) * (y1 - y0)));
+  const smaller = (image) => {
+    const { width, height } = image, rows = Math.round(height * columns / width), [data] = pixels(image, width, height);
+    const out = new ImageData(columns, rows);
+    for (let i = 0; i < columns * rows; i++) {
+      const x0 = Math.floor(i % columns * width / columns), x1 = Math.floor((i % columns + 1) * width / columns);
+      const y0 = Math.floor(Math.floor(i / columns) * height / rows), y1 = Math.floor((Math.floor(i / columns) + 1) * height / rows);
+      for (let c = 0; c < 4; c++) {
+        let sum = 0;
+        for (let y = y0; y < y1; y++) for (let x = x0; x < x1; x++) sum += data[4 * (y * width + x) + c];
+        out.data[4 * i + c] = Math.round(sum / ((x1 - x0) * (y1 - y0)));
+      }
     }
-  }
-  context.putImageData(out, 0, 0);
+    return out;
+  };
+  const out = smaller(await read(bytes)), rows = out.height, small = new OffscreenCanvas(columns, rows);
+  small.getContext("2d").putImageData(out, 0, 0);
   const png = [...new Uint8Array(await (await small.convertToBlob()).arrayBuffer())];
   if (!old) return { png };
-  const before = await read(old);
-  if (before.width !== columns || before.height !== rows) return { png, mean: 255, worst: 255, fifth: 255 };
-  const [was] = pixels(before, columns, rows);
+  const before = smaller(await read(old)), was = before.data;
+  if (before.height !== rows) return { png, mean: 255, worst: 255, fifth: 255 };
   const differences = [...out.data].map((v, i) => Math.abs(v - was[i])).filter((_, i) => i % 4 < 3);
   const cells = Array.from({ length: columns * rows }, (_, i) => Math.max(...differences.slice(3 * i, 3 * i + 3)));
   differences.sort((a, b) => a - b);
@@ -117,20 +119,36 @@ async function reduce([bytes, old, columns]) {
 }
 
 // CALYX_SHOTS=store replaces the stored pictures: look at them first.
-async function compare(page, name) {
+async function compare(page, name, folder = stored) {
   const bytes = await page.screenshot({ path: join(shots, name + ".png"), animations: "disabled" });
-  const path = join(stored, name + ".png");
+  const path = join(folder, name + ".png");
   const old = existsSync(path) ? readFileSync(path, "base64") : null;
   const { png, mean, worst, fifth } = await page.evaluate(reduce,
     [bytes.toString("base64"), old, COLUMNS]); // lists of numbers would take 0.5 s to send
   if (process.env.CALYX_SHOTS === "store") {
-    mkdirSync(stored, { recursive: true });
-    return writeFileSync(path, Uint8Array.from(png));
+    mkdirSync(folder, { recursive: true });
+    return writeFileSync(path, folder === stored ? Uint8Array.from(png) : bytes);
   }
   assert.ok(old, `no ${path}; CALYX_SHOTS=store makes it`);
   assert.ok(mean <= MEAN && worst <= WORST && !(isFine(name) && fifth > FINE), `${name} differs from the stored picture by ${
     mean.toFixed(1)} in the mean, ${worst} in the 99th of 100 cells, and ${fifth} in the fifth; see ${shots}`);
 }
+
+test("the pictures in doc show the page as it is; dev/pictures makes them anew", async () => {
+  const page = await open("?" + FEW), seen = { learn: "at=false-positive", see: states["see-allowed"][0] };
+  for (const [part, prepare] of Object.entries(parts)) {
+    await turnTo(page, `?lang=en&part=${part}&${FEW}&${seen[part] ?? ""}`);
+    await prepare(page);
+    if (part === "learn") await states["learn-false"][1](page);
+    if (part === "see") {
+      await page.click("#see-find");
+      await page.waitForSelector('#see-say[data-verdict="false"]');
+    }
+    await page.evaluate(() => document.activeElement.blur());
+    await compare(page, "page-" + part, documents);
+  }
+  await close(page);
+});
 
 test("a label that moved by its own height is seen", async () => {
   const page = await open("?part=plan&lang=en&" + FEW, { viewport: { width: 1280, height: 844 } });

@@ -295,7 +295,7 @@ function draw() {
   if (idle) {
     $("stage-say").dataset.verdict = "";
     const rate = rateOf(story.bits, story.probes, words.length);
-    say($("stage-say"), scenes[at].curve ? t("learn.filled", { n: words.length, x: cells, y: story.bits, k: story.probes, z: rateText(words.length ? view.rate : 0),
+    say($("stage-say"), scenes[at].curve ? t("learn.filled", { n: words.length, x: cells, y: story.bits, k: story.probes, z: rateText((cells / story.bits) ** story.probes),
       p: rateText(rate), b: best() }) : t("learn.start", { x: cells, y: story.bits, n: words.length }));
   } else caption($("stage-say"), story, view, final);
   drawChips(words, view);
@@ -303,7 +303,9 @@ function draw() {
   $("step-next").disabled = idle || !!typed || (shown === deeds.length - 1 && step >= steps.last);
   $("entry-add").disabled = !typed || words.includes(typed) || own.added.length >= MOST_ADDED;
   $("entry-undo").disabled = !past.length;
-  $("to-see").href = "?" + new URLSearchParams({ part: "see", see: story.shape.kind, sm: story.bits, sk: story.probes, do: write(deeds) });
+  // A figure of something else than bits opens the kind that it is about.
+  const about = { lines: () => calyx.addable()[0], equations: () => calyx.kinds.find((kind) => calyx.can(kind, "static")) }[scenes[at].figure]?.();
+  $("to-see").href = "?" + new URLSearchParams({ part: "see", see: about ?? story.shape.kind, ...(!about && { sm: story.bits, sk: story.probes }), do: write(deeds) });
   showHandles(document, numbers);
 }
 
@@ -327,7 +329,7 @@ function drawCurve(over) {
   const xs = over === "fill" ? range(0, MOST_WORDS) : range(1, 16), n = count(), k = probes(), m = bits();
   const rate = (x) => (over === "fill" ? rateOf(m, k, x) : rateOf(m, x, n)), here = over === "fill" ? n : k;
   drawChart($("stage-curve"), {
-    xs, height: innerWidth > 860 ? 170 : 148, lines: [{ values: xs.map(rate), color: 0 },
+    xs, height: 148, lines: [{ values: xs.map(rate), color: 0 },
       { values: xs.map((x) => (x === here ? rate(x) : null)), color: 3, points: true }],
     x: { label: over === "fill" ? t("axis.keys") + " n" : t("axis.probes"), text: "number", range: [0, xs.at(-1)] },
     y: { label: t("axis.rate") + " p", text: "rate", range: [0, over === "fill" ? 1 : Math.max(0.05, Math.min(1, 1.05 * Math.max(...xs.map(rate))))] },

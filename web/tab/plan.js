@@ -358,7 +358,7 @@ function built(name, bits) {
 // lie. Of sums of bits, those of one sum; else the bits that change when the word
 // is added.
 function thumbnail(p) {
-  const COLUMNS = 64, words = ["rose", "iris", "lily"];
+  const COLUMNS = 64, words = ["rose", "tulip", "poppy"];
   const block = calyx.leastBits(p.kind), BITS = Math.max(1024, block);
   const key = `picture ${p.kind} ${p.probes}`;
   if (!facts.has(key)) {
