@@ -103,9 +103,10 @@ static void explain_layers(const calyx_filter *f, uint64_t key,
     enum layer_answer answer = LAYER_BUMPED;
     uint32_t number = 0, values = 0;
     for (const struct part *p = f->first_layer; p; p = p->next_layer) {
-        if (p->shape.values > values && (number == 0 || answer == LAYER_YES)) {
+        if (p->shape.values > values) {
+            const bool passes = number == 0 || answer == LAYER_YES;
             hash = ribbon_next_value_hash(key);
-            answer = LAYER_BUMPED;
+            answer = passes ? LAYER_BUMPED : LAYER_NO;
         } else if (p->shape.values < values) {
             hash = key;
             answer = LAYER_BUMPED;
