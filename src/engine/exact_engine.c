@@ -19,23 +19,23 @@
 /* ---- Sets ---------------------------------------------------------------- */
 
 /* The layers from this one on that are first layers, or value layers, as it is:
- * the layer behind them. */
-static const struct part *behind_stage(const struct part *p) {
+ * the layer after them. */
+static const struct part *after_stage(const struct part *p) {
     const uint32_t values = p->shape.values;
     while (p && p->shape.values == values) p = p->next_layer;
     return p;
 }
 
 static const struct part *value_layers(const struct part *set) {
-    return set->shape.values ? set : behind_stage(set);
+    return set->shape.values ? set : after_stage(set);
 }
 
 static const struct part *next_set(const struct part *set) {
-    return behind_stage(value_layers(set));
+    return after_stage(value_layers(set));
 }
 
-static uint64_t hash_behind(const calyx_filter *f, const struct part *p,
-                            uint64_t hash) {
+static uint64_t hash_after(const calyx_filter *f, const struct part *p,
+                           uint64_t hash) {
     const struct construction *const kind = f->kind->construction;
     return p->shape.values ? kind->next_value_hash(hash)
                            : kind->next_hash(hash);
@@ -46,13 +46,13 @@ static uint64_t hash_behind(const calyx_filter *f, const struct part *p,
 /* LAYER_BUMPED: the bytes that have the answer are damaged. */
 static enum layer_answer ask_stage(const calyx_filter *f, const struct part *p,
                                    uint64_t hash, bool verify) {
-    const struct part *const end = behind_stage(p);
+    const struct part *const end = after_stage(p);
     for (; p != end; p = p->next_layer) {
         if (verify && !f->lent->is_intact(f, p, hash)) return LAYER_BUMPED;
         const enum layer_answer answer =
             f->kernel->has_in_layer(p->body, &p->shape, hash);
         if (answer != LAYER_BUMPED) return answer;
-        hash = hash_behind(f, p, hash);
+        hash = hash_after(f, p, hash);
     }
     return LAYER_NO;
 }
@@ -63,7 +63,7 @@ static enum layer_answer ask_set(const calyx_filter *f, const struct part *set,
     const enum layer_answer passes =
         set == values ? LAYER_YES : ask_stage(f, set, hash, verify);
     return passes == LAYER_YES
-               ? ask_stage(f, values, hash_behind(f, values, hash), verify)
+               ? ask_stage(f, values, hash_after(f, values, hash), verify)
                : passes;
 }
 
@@ -99,7 +99,7 @@ static void ask_stage_batch(const calyx_filter *f, const struct part *p,
                             struct places *list, struct places *yes) {
     bool here[BATCH_MAX];
     uint16_t bumped[BATCH_MAX + 1];
-    const struct part *const end = behind_stage(p);
+    const struct part *const end = after_stage(p);
     yes->n = 0;
     for (; p != end && list->n > 0; p = p->next_layer) {
         const size_t n = list->n;
@@ -110,7 +110,7 @@ static void ask_stage_batch(const calyx_filter *f, const struct part *p,
             yes->n += here[i];
         }
         for (size_t i = 0; i < list->n; i++) {
-            list->hashes[i] = hash_behind(f, p, list->hashes[bumped[i]]);
+            list->hashes[i] = hash_after(f, p, list->hashes[bumped[i]]);
             list->at[i] = list->at[bumped[i]];
         }
     }
@@ -131,7 +131,7 @@ static void ask_set_batch(const calyx_filter *f, const struct part *set,
     }
     list.n = yes.n;
     for (size_t i = 0; i < yes.n; i++) {
-        list.hashes[i] = hash_behind(f, values, hashes[yes.at[i]]);
+        list.hashes[i] = hash_after(f, values, hashes[yes.at[i]]);
         list.at[i] = yes.at[i];
     }
     ask_stage_batch(f, values, &list, &yes);

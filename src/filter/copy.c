@@ -259,7 +259,7 @@ static calyx_status append_parts(calyx_filter *f, const struct part *p) {
 calyx_status calyx_update(const calyx_filter *old, const calyx_filter *changes,
                           uint64_t items, calyx_filter **out,
                           calyx_error *why) {
-    enum { MOST_LAYERS = 90 }; /* in a file, with room for those of a set */
+    enum { MOST_LAYERS = 90 }; /* in a file, with room for another set */
     calyx_filter *f;
     calyx_info is;
     calyx_status status = check_update(old, changes, why);

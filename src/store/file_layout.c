@@ -290,7 +290,7 @@ bool calyx_layout_has(const calyx_layout *l, uint32_t part, uint64_t hash,
            answer_of(l, part, hash, lines) == LAYER_YES;
 }
 
-/* Behind the answer of a set. */
+/* After the answer of a set. */
 static uint32_t next_set(const calyx_layout *l, uint32_t part) {
     if (!has_values(l, l->d.parts - 1)) return l->d.parts; /* not exact */
     while (part < l->d.parts && lets_pass(l, part)) part++;

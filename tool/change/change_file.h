@@ -1,7 +1,7 @@
 /*
  * A change: what makes a new file of an old one, byte for byte, of any kind.
  * doc/FORMAT.md describes it. Files that belong together differ in few bytes at
- * the same places: those of added keys, or those of layers behind the old ones.
+ * the same places: bits of added keys, or layers after the old ones.
  *
  *     header | gaps | values
  *

@@ -75,7 +75,7 @@ static uint64_t next_number(struct change *c) {
     fail_damaged(c);
 }
 
-/* The next gap; behind the last one, all is equal. */
+/* The next gap; after the last one, all is equal. */
 static void next_gap(struct change *c) {
     const bool more = c->gap_at < c->facts.gap_bytes;
     c->equal = more ? next_number(c) : UINT64_MAX;
