@@ -79,6 +79,13 @@ char *getenv(const char *name) {
     return NULL;
 }
 
+/* Nothing here can fail with an error of a system, whose texts take 1 kB. */
+char *strerror(int code) {
+    static char none[1];
+    (void)code;
+    return none;
+}
+
 /* JavaScript has these functions, too; the functions of the C library, with
  * their tables, would take 13 kB. */
 #ifdef __wasm__
@@ -422,6 +429,11 @@ static void put_known(const char *name, double bits, double probes) {
     put("probes", probes);
 }
 
+static void put_layout(const char *layout, double bits, double probes) {
+    put_known("layout", bits, probes);
+    put_text("layout", layout);
+}
+
 /* Parquet's header is in Thrift's compact protocol: the number of bytes, by 7
  * bits and doubled, then three choices of one each. */
 static bool is_parquet(const uint8_t *head, double *bits) {
@@ -451,11 +463,11 @@ EXPORT(void, recognize)(const uint8_t *head, double size) {
     if (is_parquet(head, &bits)) return put_known("parquet", bits, 8);
     const double guava = big_endian(head + 2);
     if (head[0] <= 1 && head[1] > 0 && size == 6 + 8 * guava)
-        return put_known("guava", 64 * guava, head[1]);
+        return put_layout("guava", 64 * guava, head[1]);
     const double version = big_endian(head); /* 2 has a seed */
     const double spark = big_endian(head + (version == 2 ? 12 : 8));
     if ((version == 1 || version == 2) && size == 8 + 4 * version + 8 * spark)
-        put_known("spark", 64 * spark, big_endian(head + 4));
+        put_layout("spark", 64 * spark, big_endian(head + 4));
 }
 
 /* NULL on failure. */

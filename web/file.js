@@ -89,7 +89,7 @@ export async function open(calyx, { file: given }, task) {
     layout = calyx.layout(await readBytes(file, 0, calyx.headerMost));
   } catch (error) {
     if (error.status === undefined) throw error;
-    return known.name && file === given ? failed("known." + known.name, { m: known.bits ?? "", k: known.probes ?? "" })
+    return known.name && file === given ? failed("known." + known.name, { m: known.bits ?? "", k: known.probes ?? "", l: known.layout ?? "" })
       : failed("head", { x: error.message });
   }
   const { parts, sections } = layout, end = sections.at(-1).at;

@@ -223,10 +223,10 @@ test("a filter of another program is recognised, and the page says which command
   writeFileSync(place("almost"), readFileSync(foreign + "guava-text.filter").subarray(0, -1));
   const bits = (name) => calyxJson("info", place(name))[0];
   for (const [path, what, says] of [
-    [foreign + "guava-text.filter", "known.guava", new RegExp(`m = ${bits("g.dump").bits} bits and k = ${bits("g.dump").probes}`)],
-    [foreign + "guava-text-32.filter", "known.guava", /--from guava/],
-    [foreign + "spark-1-text.filter", "known.spark", /m = 512 bits and k = 3/],
-    [foreign + "spark-2-text.filter", "known.spark", /m = 512 bits and k = 3/],
+    [foreign + "guava-text.filter", "known.layout", new RegExp(`m = ${bits("g.dump").bits} bits and k = ${bits("g.dump").probes}`)],
+    [foreign + "guava-text-32.filter", "known.layout", /--from guava/],
+    [foreign + "spark-1-text.filter", "known.layout", /m = 512 bits and k = 3/],
+    [foreign + "spark-2-text.filter", "known.layout", /m = 512 bits and k = 3/],
     [place("s.parquet"), "known.parquet", new RegExp(`with ${new Intl.NumberFormat("en").format(bits("s.calyx").bits).replace(",", ".")} bits`)],
     [place("g.dump"), "known.dump", /calyx info/], [place("r.reply"), "known.server", /--from redisbloom/],
     [place("whole.parquet"), "known.parquet.whole", /--offset/], [place("java"), "known.java", /writeTo/],
