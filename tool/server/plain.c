@@ -515,9 +515,8 @@ static bool look_into(struct plain_filter *f, struct plain_lookups *l,
 /* In the first parts. False if the filter was replaced. */
 static bool try_has(struct plain_filter *f, struct plain_lookups *l,
                     uint32_t parts, bool *found) {
-    if (parts == 0) l->count = 0;
     memset(found, 0, l->count * sizeof *found);
-    while (l->count)
+    while (parts && l->count)
         if (!look_into(f, l, parts, found)) return false;
     return true;
 }
@@ -674,6 +673,9 @@ static bool try_add(struct plain_filter *f, struct plain_lookups *l,
     const size_t n = l->count;
     size_t sum = 0;
     if (!try_has(f, l, f->info.parts - 1, fresh)) return false;
+    l->count = 0;
+    for (size_t i = 0; i < n; i++)
+        if (!fresh[i]) l->active[l->count++] = i;
     memset(fresh, 0, n);
     announce(f);
     const bool whole = set_bits(f, l, additions, fresh);
