@@ -1,5 +1,5 @@
-/* Boost.Bloom, in Boost from 1.89 on: its fastest filter, fed with hashes, with
- * the batches of 1.91 where they are there. */
+/* Boost.Bloom: its fastest filter, fed with hashes. CMake takes a version that
+ * has batches. */
 #include <boost/bloom/fast_multiblock32.hpp>
 #include <boost/bloom/filter.hpp>
 #include <boost/version.hpp>

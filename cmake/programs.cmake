@@ -138,7 +138,12 @@ if(CMAKE_CXX_COMPILER)
     target_sources(calyx-bench PRIVATE bench/unordered_set.cpp)
     target_compile_definitions(calyx-bench PRIVATE CALYX_BENCH_CXX=1)
     find_path(BOOST_BLOOM_INCLUDE boost/bloom.hpp) # in Boost from 1.89 on
+    set(bloom_batches)                             # not in the first of these
     if(BOOST_BLOOM_INCLUDE)
+        file(STRINGS ${BOOST_BLOOM_INCLUDE}/boost/bloom/filter.hpp bloom_batches
+            REGEX bulk_may_contain_size)
+    endif()
+    if(bloom_batches)
         target_sources(calyx-bench PRIVATE bench/boost_bloom.cpp)
         target_compile_definitions(calyx-bench PRIVATE CALYX_BENCH_BOOST=1)
         set_source_files_properties(bench/boost_bloom.cpp PROPERTIES
