@@ -443,7 +443,7 @@ def test_damaged_payloads_with_right_sums(quiet):
                for line in quiet.text().splitlines()
                if "a filter was refused: " in line}
     assert 0 < accepted < count
-    assert len(reasons) > 20, reasons  # it got after the checksums
+    assert len(reasons) > 20, reasons  # it got past the checksums
 
 
 def test_cut_payloads(quiet):
