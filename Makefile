@@ -38,6 +38,7 @@ check:
 	@dev/check-layers
 	@dev/check-names
 	@dev/check-words
+	@dev/check-pictures
 	@dev/check-header
 	@dev/check-compilers
 	@dev/check-spare
