@@ -81,9 +81,10 @@ const struct verb *verb_named(const char *name) {
              name, ours, ours);
     const char *const near = nearest(name, names);
     if (near)
-        fail("unknown verb '%s'; did you mean '%s'? 'calyx help' lists all",
+        fail("unknown verb '%s'; did you mean '%s'? 'calyx help all' lists "
+             "them",
              name, near);
-    fail("unknown verb '%s'; 'calyx help' lists those there are", name);
+    fail("unknown verb '%s'; 'calyx help all' lists them", name);
 }
 
 static void print_version(void) {

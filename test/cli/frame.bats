@@ -92,7 +92,7 @@ verbs() {
     run_calyx hepl
     fails_with "calyx: unknown verb 'hepl'; did you mean 'help'?"
     run_calyx frobnicate
-    fails_with "calyx: unknown verb 'frobnicate'; 'calyx help' lists"
+    fails_with "calyx: unknown verb 'frobnicate'; 'calyx help all' lists"
 }
 
 @test "an unknown option gets a suggestion" {
