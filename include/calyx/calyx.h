@@ -1,5 +1,5 @@
 /*
- * calyx: approximate sets in a few bits per key.
+ * calyx: Bloom filters, approximate sets in a few bits per key.
  *
  * A filter stores keys. A lookup of a key that was added always returns yes. A
  * lookup of any other key returns no, except with a small probability that you
@@ -82,7 +82,7 @@ typedef enum calyx_status {
     CALYX_FULL = -3,         /* no room: strict, grown to its limit, mapped  */
     CALYX_CANNOT = -4,       /* not with its kind, or not once it has grown  */
     CALYX_MISMATCH = -5,     /* the two filters differ in kind, hash or size */
-    CALYX_READ_ONLY = -6,    /* used in place: bits can only be set, or not  */
+    CALYX_READ_ONLY = -6,    /* read-only, or not possible in place          */
     CALYX_DAMAGED = -7,      /* bytes that are not, or no longer, a filter   */
     CALYX_TOO_NEW = -8,      /* made with features this library lacks        */
     CALYX_UNSEALED = -9,     /* changed in place: some ranges lack checksums */
@@ -180,9 +180,9 @@ CALYX_API bool calyx_has_u64(const calyx_filter *f, uint64_t number);
  * Remove a key that was added; a key added n times is removed by n calls.
  * `*found`, unless NULL, becomes true if the key was there. An absent key
  * changes nothing. A key that was added 15 times, or whose counters have all
- * reached 15, is found, and stays. So is one of a bucket filter that has
- * doubled so often since that 2 or fewer bits of it are left, or that was added
- * twice where copies crowd a bucket. Only kinds with CALYX_CAN_REMOVE.
+ * reached 15, is found, and stays. A bucket filter also keeps a key for good
+ * once doublings have left 2 or fewer of its bits, or if its bucket was full of
+ * copies. Only kinds with CALYX_CAN_REMOVE.
  *
  * Only remove keys that were added: removing a false positive causes false
  * negatives. An absent key is one at the rate of the filter, info.fpr_now: of
@@ -1338,8 +1338,9 @@ CALYX_API bool calyx_layout_section(const calyx_layout *layout, uint32_t index,
  * slots first, then the tables, then bodies in any order: each needs what comes
  * before it. The tables and the allow list must outlive the layout.
  *
- * Of a slot, CALYX_OK says that it counts, unless the second one does, too. Of
- * others, CALYX_UNSEALED says that they have no checksum to compare with. */
+ * For a slot, CALYX_OK means valid. If both slots are valid, the second one is
+ * current. For other sections, CALYX_UNSEALED means that there is no checksum
+ * to compare with. */
 CALYX_API calyx_status calyx_layout_check(calyx_layout *layout, uint32_t index,
                                           uint64_t from, const void *bytes,
                                           size_t size, calyx_error *why);

@@ -120,7 +120,7 @@ def test_errors_say_what_to_do(start, server, r, tmp_path, words):
     bad("there is no such key", "pull", url(server, "none"))
     bad("Connection refused", "push", words, f"redis://127.0.0.1:{free_port()}/k")
     bad("it names no key", "push", words, f"redis://127.0.0.1:{server.port}/0/")
-    bad("no address of a filter", "push", words, "seen")
+    bad("not a server URL, and CALYX_REDIS_URL is not set", "push", words, "seen")
     bad("the port is no number", "push", words, "redis://127.0.0.1:x/k")
     bad("after ? stand key=KEY", "push", words, "redis+unix:///s?name=k")
     bad("DB index is out of range", "push", words, url(server, "99/k"))

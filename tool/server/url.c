@@ -189,8 +189,9 @@ struct url parse_url(const char *word) {
     } else {
         const char *const base = getenv("CALYX_REDIS_URL");
         if (!base || strstr(word, "://"))
-            fail_address(word, "that is no address of a filter in a server, "
-                               "and CALYX_REDIS_URL does not help");
+            fail_address(word, base ? "not a URL of a filter in a server"
+                                    : "not a server URL, and CALYX_REDIS_URL "
+                                      "is not set");
         a = parse(base, true);
         free(a.key); /* what the URL may have after its DB */
         a.key = copy_text(word);

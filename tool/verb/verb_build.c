@@ -725,7 +725,7 @@ static const struct group options = {
 
 const struct verb verb_build = {
     .name = "build",
-    .summary = "build a filter from lines",
+    .summary = "build a Bloom filter from lines",
     .synopsis = "[-o OUT.calyx] [-n KEYS] [-p RATE] [OPTION]... [FILE]...",
     .prose =
         {"Reads lines from the files, or from standard input if there is none "
