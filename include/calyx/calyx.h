@@ -709,7 +709,7 @@ CALYX_API calyx_status calyx_weigh(const calyx_options *want,
  * (`line`, `line2`, `split`, `flat`), keys are added as they come, which takes
  * no longer than in a filter: from 2^20 bits on, and up to `memory_bytes` of
  * them. Such a filter, of whatever size from 2^20 bits on, has the number of
- * distinct keys that its bits tell: within 0.1 %, mostly.
+ * distinct keys that its bits indicate: within 0.1 %, mostly.
  *
  * A builder is for one thread. To add from several, give each a builder of its
  * own with the same options, then merge these into one.
