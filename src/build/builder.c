@@ -82,8 +82,8 @@ static bool counts_copies(const struct kind *kind) {
     return kind->can & CALYX_CAN_COUNT && !kind->segments;
 }
 
-/* Is the filter bits alone, of a size that no key changes? It has so many that
- * they tell the number of keys within 0.1 %. */
+/* Is the filter bits alone, of a size that no key changes? Its bits then show
+ * the number of keys within 0.1 %. */
 static bool is_counted_by_bits(const calyx_builder *b) {
     enum { MANY = 1 << 20 };
     const struct kind *const kind = b->head.kind;

@@ -128,8 +128,8 @@ static void order_memory_and_threads_do_not_change_a_byte(void **state) {
     }
 }
 
-/* Keys are added as they come, but for the builder with little memory, and for
- * the one whose filter is to be mapped from a file. */
+/* Keys are added as they come, except by the builder with little memory, and by
+ * the builder whose filter is to be mapped from a file. */
 static void a_large_filter_of_known_size_is_the_same_in_any_order(
     void **state) {
     (void)state;
