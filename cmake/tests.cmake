@@ -273,6 +273,18 @@ else()
     file(APPEND ${PROJECT_BINARY_DIR}/not-run
         "not run here: examples/distributed (it needs parallel, sshd and rsync)\n")
 endif()
+find_program(SLURMCTLD slurmctld PATHS /usr/sbin)
+find_program(MUNGED munged PATHS /usr/sbin)
+if(SLURMCTLD AND MUNGED)
+    story(slurm ${stories}/slurm/run 300000)
+    add_test(NAME cluster.slurm COMMAND /usr/bin/python3 -m pytest -q -p no:cacheprovider
+        ${PROJECT_SOURCE_DIR}/test/cluster/test_slurm.py)
+    set_tests_properties(cluster.slurm PROPERTIES ENVIRONMENT
+        "CALYX=$<TARGET_FILE:calyx-command>;PYTHONDONTWRITEBYTECODE=1")
+else()
+    file(APPEND ${PROJECT_BINARY_DIR}/not-run
+        "not run here: integrations/slurm and examples/slurm (they need slurm-wlm)\n")
+endif()
 story(browser ${stories}/browser/run 100000 300)
 set_tests_properties(example.browser PROPERTIES SKIP_RETURN_CODE 77 FIXTURES_REQUIRED web)
 set_property(TEST example.browser APPEND PROPERTY ENVIRONMENT

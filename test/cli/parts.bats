@@ -520,7 +520,17 @@ near() { [ $(($1 * 100)) -gt $(($2 * 97)) ] && [ $(($1 * 100)) -lt $(($2 * 103))
     jq -e '.parts.parts == 128' plan
     jq -e '.parts.task_memory_bytes * .parts.parts_at_once <= 0.8 * 16e9' plan
     "$CALYX" plan -n 1e5 --parts auto --nodes 64 --json >plan
-    jq -e '.parts.parts == 2' plan # more would be too small for files of hashes
+    jq -e '.parts.parts == 30' plan # more would be too small for files of hashes
+    # The most parts that a plan allows can be built from files of hashes.
+    seq 100 >a.txt
+    for kind in line split ribbon; do
+        most=$("$CALYX" plan -n 1e6 --kind $kind --parts auto --json | jq .parts.most_parts)
+        "$CALYX" hash --kind $kind --parts "$most" -o h-$kind a.txt
+        for i in 1 2 3 $((most / 2)) $most; do
+            "$CALYX" build --kind $kind --part $i/$most -n 1e6 -o part --force \
+                h-$kind/$i-of-$most.hashes
+        done
+    done
     run_calyx plan -n 1e12 -p 1% $cluster --node-memory 16G
     fails_with "2048 parts are needed, and 'calyx hash' makes at most 1024"
     run_calyx plan -n 1e12 $cluster --node-memory 100M

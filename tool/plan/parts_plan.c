@@ -90,7 +90,7 @@ bool plans_parts(void) {
 
 /* Bytes of all nodes together, and seconds. */
 static struct {
-    uint32_t parts;
+    uint32_t parts, most_parts;
     uint64_t part_keys, part_body, part_memory, part_hashes;
     uint64_t at_once; /* parts that a node builds at a time */
     uint64_t input, hashes, sent, spilled, written, body;
@@ -124,22 +124,30 @@ static void expect_can(const struct planned *filter) {
              filter->kind, calyx_kinds()[0]);
 }
 
-/* The least number of parts that fit, and keep all cores busy. A part has some
- * blocks, or files of hashes would not do for it. */
-static uint64_t choose_parts(uint64_t body, uint64_t beside) {
-    enum { LEAST_BODY = 1 << 16 };
+/* Of files of hashes: a part ends where a block, or a lot of a static kind,
+ * begins, which must be less than the margin of such a file behind it. */
+static uint64_t most_parts(const struct planned *filter) {
+    enum { LEAST_BODY = 4096, LEAST_KEYS_STATIC = 280000 };
+    const uint64_t most = calyx_kind_can(filter->kind) & CALYX_CAN_STATIC
+                              ? filter->is.capacity / LEAST_KEYS_STATIC
+                              : filter->is.bytes / LEAST_BODY;
+    return most < 1 ? 1 : most < MOST_HASH_PARTS ? most : MOST_HASH_PARTS;
+}
+
+/* The least number of parts that fit, and keep all cores busy. */
+static uint64_t choose_parts(const struct planned *filter, uint64_t beside) {
     char has[TEXT_SIZE], wants[TEXT_SIZE];
     const uint64_t share = (uint64_t)(0.8 * (double)node_memory) / cores;
-    if (share < beside + LEAST_BODY)
+    if (share <= beside)
         fail("a node with %s of memory cannot build %llu parts at a time: each "
              "takes %s beside its part of the filter",
              size_text(node_memory, has), (unsigned long long)cores,
              size_text(beside, wants));
     const uint64_t all_cores = nodes * cores;
-    const uint64_t fitting = divide_up(body, share - beside);
+    const uint64_t fitting = divide_up(filter->is.bytes, share - beside);
     const uint64_t parts = divide_up(fitting, all_cores) * all_cores;
-    const uint64_t most = body / LEAST_BODY + 1;
-    return parts < most ? parts : most;
+    const uint64_t most = most_parts(filter);
+    return fitting > most || parts < most ? parts : most;
 }
 
 /* The parts of 'calyx hash', which has a file open for each part. */
@@ -226,11 +234,12 @@ void plan_parts(const struct planned *filter, uint64_t key_bytes) {
     const bool chooses = wanted_parts == AUTO;
     const bool is_static = calyx_kind_can(filter->kind) & CALYX_CAN_STATIC;
     if (!node_memory) node_memory = memory_left("");
-    const uint64_t parts =
-        chooses ? choose_parts(filter->is.bytes, memory_beside(is_static))
-                : (uint64_t)wanted_parts;
+    const uint64_t parts = chooses
+                               ? choose_parts(filter, memory_beside(is_static))
+                               : (uint64_t)wanted_parts;
     if (chooses || calibrates) expect_possible(parts);
     plan.parts = (uint32_t)parts;
+    plan.most_parts = (uint32_t)most_parts(filter);
     count_bytes(filter, key_bytes);
     expect_disk();
     count_time(filter, key_bytes);
@@ -280,6 +289,11 @@ void print_parts(void) {
     if (network) print_time("time to move", plan.move_time);
     print_time("time to build", plan.build_time);
     print_time("time to join, on one", plan.join_time);
+    if (plan.parts > plan.most_parts)
+        printf(
+            "\nThat is too many for 'calyx hash': %u at most. More are built "
+            "from lines only.\n",
+            plan.most_parts);
     printf("\nTimes are by the speed %s:\n%.3g ns a line, %.3g ns a hash, "
            "%.3g ns a joined byte.\n",
            calibrates ? "measured here"
@@ -293,6 +307,7 @@ void print_parts(void) {
 void write_parts(void) {
     json_open("parts", '{');
     json_count("parts", plan.parts);
+    json_count("most_parts", plan.most_parts);
     json_count("memory_bytes", plan.part_body);
     json_count("task_memory_bytes", plan.part_memory);
     json_count("hash_bytes", plan.part_hashes);
