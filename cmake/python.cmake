@@ -26,6 +26,8 @@ add_custom_command(TARGET calyx_python POST_BUILD
     COMMAND ${CMAKE_COMMAND} -E copy
         ${PROJECT_SOURCE_DIR}/python/calyx/__init__.py
         ${PROJECT_SOURCE_DIR}/python/calyx/plain.py
+        ${PROJECT_SOURCE_DIR}/python/calyx/dask.py
+        ${PROJECT_SOURCE_DIR}/python/calyx/parts.py
         ${PROJECT_BINARY_DIR}/python/calyx)
 
 if(NOT CALYX_TESTS)
@@ -40,3 +42,14 @@ set_tests_properties(python.binding PROPERTIES
 CALYX=$<TARGET_FILE:calyx-command>")
 add_test(NAME python.package COMMAND
     ${PROJECT_SOURCE_DIR}/test/python/package ${CALYX_PYTHON})
+# Skips itself without Debian's python3-distributed.
+add_test(NAME cluster.dask COMMAND /usr/bin/python3 -m pytest -q -p no:cacheprovider
+    ${PROJECT_SOURCE_DIR}/test/cluster/test_dask.py ${PROJECT_SOURCE_DIR}/test/cluster/test_parts.py)
+set_tests_properties(cluster.dask PROPERTIES
+    WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}/test/python ENVIRONMENT
+    "PYTHONPATH=${PROJECT_BINARY_DIR}/python;PYTHONDONTWRITEBYTECODE=1;\
+CALYX=$<TARGET_FILE:calyx-command>")
+add_test(NAME example.dask COMMAND ${PROJECT_SOURCE_DIR}/examples/dask/run 300000)
+set_tests_properties(example.dask PROPERTIES SKIP_RETURN_CODE 77 ENVIRONMENT
+    "CALYX=$<TARGET_FILE:calyx-command>;CALYX_PYTHON=${PROJECT_BINARY_DIR}/python;\
+PYTHONDONTWRITEBYTECODE=1")

@@ -22,7 +22,8 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 MODULE = "calyx/_calyx.abi3.so"
 SOURCES = sorted((HERE / "calyx").glob("*.[ch]"))
-PACKAGE = ["calyx/__init__.py", "calyx/__init__.pyi", "calyx/plain.py", "calyx/py.typed"]
+PACKAGE = ["calyx/__init__.py", "calyx/__init__.pyi", "calyx/plain.py", "calyx/dask.py",
+           "calyx/parts.py", "calyx/py.typed"]
 
 
 def library(folder):

@@ -8,7 +8,8 @@ a few bits a key: certainly not, or maybe.
     >>> "rose" in f, "tulip" in f
     (True, False)
 """
-from ._calyx import (Builder, Error, Filter, Info, __version__, hashes, kinds,
-                     plan)
+from ._calyx import (Builder, Error, Filter, Info, __version__, hashes, join,
+                     kinds, plan)
 
-__all__ = ["Builder", "Error", "Filter", "Info", "hashes", "kinds", "plan"]
+__all__ = ["Builder", "Error", "Filter", "Info", "hashes", "join", "kinds",
+           "plan"]

@@ -67,10 +67,60 @@ static PyObject *hashes(PyObject *module, PyObject *unused) {
     return list_of(calyx_hashes());
 }
 
+/* Paths as C strings; `encoded` has the objects that hold them. */
+static bool paths_of(PyObject *list, PyObject *encoded, const char **to) {
+    for (Py_ssize_t i = 0; i < PyList_Size(list); i++) {
+        PyObject *bytes = NULL;
+        const bool ok = path_of(PyList_GetItem(list, i), &bytes, &to[i]) &&
+                        PyList_Append(encoded, bytes) == 0;
+        Py_XDECREF(bytes);
+        if (!ok) return false;
+    }
+    return true;
+}
+
+static PyObject *join_paths(PyObject *list, const char *path) {
+    PyObject *const encoded = PyList_New(0);
+    const size_t n = (size_t)PyList_Size(list);
+    const char **const paths = PyMem_Malloc((n + 1) * sizeof *paths);
+    calyx_error why = {.status = CALYX_NO_MEMORY};
+    bool ok = encoded && paths && paths_of(list, encoded, paths);
+    if (ok) {
+        PyThreadState *const gil = PyEval_SaveThread();
+        ok = calyx_join(paths, n, NULL, path, &why) == CALYX_OK;
+        PyEval_RestoreThread(gil);
+        if (!ok) raise_error(&why);
+    } else if (!PyErr_Occurred()) {
+        PyErr_NoMemory();
+    }
+    PyMem_Free(paths);
+    Py_XDECREF(encoded);
+    if (!ok) return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *join(PyObject *module, PyObject *arguments) {
+    PyObject *parts, *to, *bytes;
+    const char *path;
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "OO:join", &parts, &to) ||
+        !path_of(to, &bytes, &path))
+        return NULL;
+    PyObject *const list = PySequence_List(parts);
+    PyObject *const result = list ? join_paths(list, path) : NULL;
+    Py_XDECREF(list);
+    Py_DECREF(bytes);
+    return result;
+}
+
 static PyMethodDef module_methods[] = {
     {"plan", (PyCFunction)(void (*)(void))plan, METH_VARARGS | METH_KEYWORDS,
      "plan(n=None, p=None, *, kind=None, bits=None, probes=None, ...)\n--\n\n"
      "What Filter() with these options would be, as a calyx.Info."},
+    {"join", join, METH_VARARGS,
+     "join(parts, path)\n--\n\n"
+     "Make one filter file of part files, which Builder(part=..., parts=...)\n"
+     "saved. Fails, and names it, if one is missing or of another filter."},
     {"kinds", kinds, METH_NOARGS,
      "kinds()\n--\n\nThe kinds of filter, the default first."},
     {"hashes", hashes, METH_NOARGS,

@@ -87,16 +87,16 @@ static bool convert_options(struct wanted *w) {
 bool read_options(PyObject *positional, PyObject *named, const char *function,
                   struct wanted *w, struct builder_wanted *more) {
     /* The names, their types, and below the addresses, in one order. */
-    static char *names[] = {"n",      "p",       "kind",       "bits",
-                            "probes", "hash",    "seed",       "key",
-                            "growth", "strict",  "concurrent", "memory",
-                            "folder", "threads", NULL};
+    static char *names[] = {
+        "n",      "p",       "kind",   "bits",   "probes",     "hash",
+        "seed",   "key",     "growth", "strict", "concurrent", "memory",
+        "folder", "threads", "part",   "parts",  NULL};
     enum { OF_FILTERS = 11 };
     char *filter_names[OF_FILTERS + 1] = {NULL};
     memcpy(filter_names, names, OF_FILTERS * sizeof *names);
     char format[64];
     PyOS_snprintf(format, sizeof format, "|OO$zOOzOOdpp%s:%s",
-                  more ? "OOI" : "", function);
+                  more ? "OOIII" : "", function);
     struct builder_wanted none;
     if (!more) more = &none;
     *w = (struct wanted){.n = NULL};
@@ -106,6 +106,6 @@ bool read_options(PyObject *positional, PyObject *named, const char *function,
                &w->n, &w->p, &w->options.kind, &w->bits, &w->probes,
                &w->options.hash, &w->seed, &w->key, &w->options.growth,
                &w->strict, &w->concurrent, &more->memory, &more->folder,
-               &more->threads) &&
+               &more->threads, &more->part, &more->parts) &&
            convert_options(w);
 }

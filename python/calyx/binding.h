@@ -77,7 +77,7 @@ struct wanted {
 /* Further ones of Builder(); None or 0 if they were not given. */
 struct builder_wanted {
     PyObject *memory, *folder;
-    unsigned threads;
+    unsigned threads, part, parts;
 };
 
 /* Read the arguments of Filter(), plan() or, if `more` is not NULL, Builder().
@@ -152,6 +152,7 @@ PyObject *Filter_remove(PyObject *self, PyObject *key);
 PyObject *Filter_count(PyObject *self, PyObject *key);
 PyObject *Filter_add_many(PyObject *self, PyObject *keys);
 PyObject *Filter_has_many(PyObject *self, PyObject *keys);
+PyObject *Filter_hash_many(PyObject *self, PyObject *keys);
 PyObject *Filter_remove_many(PyObject *self, PyObject *keys);
 
 /* filter_type.c; METH_NOARGS or METH_O */

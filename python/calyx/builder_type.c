@@ -11,7 +11,10 @@ static PyObject *Builder_new(PyTypeObject *type, PyObject *positional,
     struct wanted w;
     struct builder_wanted more;
     if (!read_options(positional, named, "Builder", &w, &more)) return NULL;
-    calyx_builder_options want = {.filter = w.options, .threads = more.threads};
+    calyx_builder_options want = {.filter = w.options,
+                                  .threads = more.threads,
+                                  .part = more.part,
+                                  .parts = more.parts};
     PyObject *folder = NULL;
     if (!positive_of(more.memory, "memory", &want.memory_bytes)) return NULL;
     if (more.folder && more.folder != Py_None &&
@@ -82,6 +85,42 @@ static PyObject *Builder_add_many(PyObject *self, PyObject *keys) {
                       count_results);
 }
 
+/* Of 64 bits each, as Filter.hash_many returns them. */
+static PyObject *Builder_add_hashes(PyObject *object, PyObject *hashes) {
+    BuilderObject *const self = (BuilderObject *)object;
+    Py_buffer buffer;
+    if (PyObject_GetBuffer(hashes, &buffer, PyBUF_ND | PyBUF_FORMAT) != 0)
+        return NULL;
+    const bool fits = buffer.itemsize == sizeof(uint64_t) && buffer.format &&
+                      strpbrk(buffer.format, "QL");
+    if (!fits) {
+        PyBuffer_Release(&buffer);
+        PyErr_SetString(PyExc_TypeError,
+                        "hashes: expected unsigned numbers of 64 bits in a "
+                        "row, as Filter.hash_many returns them");
+        return NULL;
+    }
+    const size_t n = (size_t)buffer.len / sizeof(uint64_t);
+    calyx_error why;
+    PyThreadState *const gil = PyEval_SaveThread();
+    pthread_mutex_lock(&self->lock);
+    const calyx_status status =
+        calyx_builder_add_hashes(self->builder, buffer.buf, n, &why);
+    pthread_mutex_unlock(&self->lock);
+    PyEval_RestoreThread(gil);
+    PyBuffer_Release(&buffer);
+    return status == CALYX_OK ? PyLong_FromSize_t(n) : raise_error(&why);
+}
+
+static PyObject *Builder_range(PyObject *object, PyObject *unused) {
+    uint64_t first, last;
+    (void)unused;
+    if (!calyx_builder_range(((BuilderObject *)object)->builder, &first, &last))
+        Py_RETURN_NONE;
+    return Py_BuildValue("(KK)", (unsigned long long)first,
+                         (unsigned long long)last);
+}
+
 static PyObject *Builder_finish(PyObject *object, PyObject *unused) {
     (void)unused;
     BuilderObject *const self = (BuilderObject *)object;
@@ -119,6 +158,14 @@ static PyMethodDef builder_methods[] = {
     {"add_many", Builder_add_many, METH_O,
      "add_many(keys)\n--\n\n"
      "Add every key, as Filter.add_many does. Return their number."},
+    {"add_hashes", Builder_add_hashes, METH_O,
+     "add_hashes(hashes)\n--\n\n"
+     "Add keys by their hashes, which Filter.hash_many returns. Return their "
+     "number."},
+    {"range", Builder_range, METH_NOARGS,
+     "range()\n--\n\n"
+     "The first and the last hash that the builder takes, or None: a part may\n"
+     "have none."},
     {"finish", Builder_finish, METH_NOARGS,
      "finish()\n--\n\n"
      "The filter of the keys added so far. The builder has them "
@@ -132,11 +179,12 @@ static PyMethodDef builder_methods[] = {
 PyDoc_STRVAR(
     builder_doc,
     "Builder(n=None, p=None, *, kind=None, ..., memory=None, folder=None,\n"
-    "        threads=0)\n--\n\n"
+    "        threads=0, part=0, parts=0)\n--\n\n"
     "Collects keys whose number need not be known, then makes a filter. Kinds\n"
     "that can only be built, such as 'ribbon', are made this way. Beyond "
     "`memory`\n"
-    "bytes it uses a temporary file in `folder`.");
+    "bytes it uses a temporary file in `folder`. With `parts` it builds only\n"
+    "`part`, from 1 to `parts`, and save() writes a file for calyx.join().");
 
 static PyType_Slot builder_slots[] = {
     {Py_tp_doc, (void *)builder_doc},

@@ -1,4 +1,6 @@
 /* The methods of calyx.Filter that add, look up and remove keys. */
+#include <stdlib.h>
+
 #include "binding.h"
 
 /* ---- One key ------------------------------------------------------------- */
@@ -131,4 +133,69 @@ PyObject *Filter_has_many(PyObject *object, PyObject *keys) {
     return run_many(
         (struct many){(FilterObject *)object, SHARED, has_keys, has_numbers},
         keys, view_results);
+}
+
+/* ---- Hashes -------------------------------------------------------------- */
+
+/* Hashes instead of results, in an array that grows. */
+struct hashing {
+    FilterObject *self;
+    uint64_t *at;
+    size_t count, room;
+};
+
+/* Room for n more, with the filter locked; NULL, unlocked, if there is none. */
+static uint64_t *begin_hashing(struct hashing *h, size_t n, calyx_error *why) {
+    if (h->room - h->count < n) {
+        const size_t room = 2 * h->count + n;
+        uint64_t *const more = realloc(h->at, room * sizeof *more);
+        if (!more) {
+            say_status(CALYX_NO_MEMORY, why);
+            return NULL;
+        }
+        h->at = more;
+        h->room = room;
+    }
+    wait_for_filter(h->self, SHARED);
+    h->count += n;
+    return h->at + h->count - n;
+}
+
+static calyx_status hash_keys(void *of, const calyx_key *keys, size_t n,
+                              bool *unused, calyx_error *why) {
+    struct hashing *const h = of;
+    uint64_t *const to = begin_hashing(h, n, why);
+    (void)unused;
+    if (!to) return CALYX_NO_MEMORY;
+    if (h->self->filter) calyx_hash_many(h->self->filter, keys, n, to);
+    return end_call(h->self, CALYX_OK, why);
+}
+
+static calyx_status hash_numbers(void *of, const uint64_t *numbers, size_t n,
+                                 bool *unused, calyx_error *why) {
+    struct hashing *const h = of;
+    uint64_t *const to = begin_hashing(h, n, why);
+    (void)unused;
+    if (!to) return CALYX_NO_MEMORY;
+    for (size_t i = 0; h->self->filter && i < n; i++)
+        to[i] = calyx_hash_u64(h->self->filter, numbers[i]);
+    return end_call(h->self, CALYX_OK, why);
+}
+
+PyObject *Filter_hash_many(PyObject *object, PyObject *keys) {
+    struct hashing h = {.self = (FilterObject *)object};
+    PyObject *const count = run_action(
+        (struct action){hash_keys, hash_numbers, &h}, keys, count_results);
+    PyObject *const bytes =
+        count ? PyBytes_FromStringAndSize((const char *)h.at,
+                                          (Py_ssize_t)(h.count * sizeof *h.at))
+              : NULL;
+    PyObject *const plain = bytes ? PyMemoryView_FromObject(bytes) : NULL;
+    PyObject *const view =
+        plain ? PyObject_CallMethod(plain, "cast", "s", "Q") : NULL;
+    Py_XDECREF(count);
+    Py_XDECREF(bytes);
+    Py_XDECREF(plain);
+    free(h.at);
+    return view;
 }

@@ -229,6 +229,10 @@ static PyMethodDef filter_methods[] = {
      "Add every key of a list, an iterable, an array (numpy, array) or an "
      "Arrow\n"
      "array. Return how many were not in the filter before."},
+    {"hash_many", Filter_hash_many, METH_O,
+     "hash_many(keys)\n--\n\n"
+     "The hash of each key, as a memoryview of unsigned 64-bit numbers: for\n"
+     "Builder.add_hashes of the same hash and seed or key."},
     {"has_many", Filter_has_many, METH_O,
      "has_many(keys)\n--\n\n"
      "Look up every key. Return a memoryview of bools, in their "

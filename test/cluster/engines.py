@@ -177,7 +177,7 @@ class Slurm:
 
     def lose_node(self, name):
         """The node loses its power: all that runs there is gone at once. The
-        controller is told, as it would notice only after minutes, and requeues its
+        controller gets a message, as it would notice only after minutes, and requeues its
         jobs."""
         kill_hard(self.processes_of(name))
         self.processes.pop(name).wait(HANGS)
@@ -204,3 +204,49 @@ class Slurm:
             process.kill()
         for process in self.processes.values():
             process.wait(HANGS)
+
+
+class Dask:
+    """dask-scheduler, and workers of one thread. `worker_words` go to each of them."""
+
+    def __init__(self, folder, workers=3, env=None, worker_words=()):
+        self.folder, self.env, self.words = folder, {**os.environ, **(env or {})}, worker_words
+        self.address = f"tcp://127.0.0.1:{free_port()}"
+        self.workers, self.count, self.scheduler = [], workers, None
+
+    def __enter__(self):
+        try:
+            port = self.address.rpartition(":")[2]
+            self.scheduler = self.start("scheduler", "dask-scheduler", "--host", "127.0.0.1",
+                                        "--port", port, "--no-dashboard")
+            for _ in range(self.count):
+                self.add_worker()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+    def start(self, name, *words):
+        with open(f"{self.folder}/{name}.log", "ab") as log:
+            return subprocess.Popen(words, env=self.env, stdin=subprocess.DEVNULL, stdout=log,
+                                    stderr=log, cwd=self.folder)
+
+    def add_worker(self):
+        self.workers.append(self.start(
+            f"worker{len(self.workers)}", "dask-worker", self.address, "--no-nanny",
+            "--nthreads", "1", "--no-dashboard", "--memory-limit", "0", "--host", "127.0.0.1",
+            "--local-directory", self.folder, *self.words))
+
+    def lose_worker(self, pid):
+        """Kill it hard, and start another."""
+        kill_hard([pid])
+        self.add_worker()
+
+    def stop(self):
+        for process in [*self.workers, self.scheduler]:
+            if process:
+                process.kill()
+                process.wait(HANGS)
