@@ -113,7 +113,8 @@ class Ribbon:
         return True
 
 
-RIBBON, TABLES = 9, (10, 11)
+RIBBON, GROWING, FIXED = 9, (10, 11), (12, 13)
+TABLES = GROWING + FIXED
 
 
 def next_hash(layer, hash):
@@ -148,7 +149,8 @@ KINDS = {3: (split, 256, 0, 2**32 - 1, (8,)),
          6: (line, 512, 0, 2**35, range(1, 17)),
          7: (line2, 512, 0, 2**35, range(2, 33, 2)),
          8: (line, 512, 2050, 2**35, range(1, 17)),
-         **dict.fromkeys(TABLES, (None, 512, 32, 2**35, range(1, 17)))}
+         **dict.fromkeys(GROWING, (None, 512, 32, 2**35, range(1, 17))),
+         **dict.fromkeys(FIXED, (None, 512, 32, 2**35, range(1, 235)))}
 HASHES = {1: xxh3, 2: xxh64, 3: siphash, 4: murmur3, 5: fnv1a}
 
 
@@ -229,6 +231,34 @@ def has_in_table(data, parts, hash):
     return False
 
 
+# ---- Tables of fixed size ----------------------------------------------------
+
+def in_fixed_table(data, at, blocks, probes, hash):
+    remainders = 16 + (probes - 1) % 16 << (probes - 1) // 16 + 1
+    size = max(8, (remainders - 1).bit_length())
+    runs = (hash * blocks & M64) >> 32
+    line, run = hash * blocks >> 64, runs * 20 >> 32
+    remainder = (runs * 20 & M32) * remainders >> 32
+    bits = int.from_bytes(data[at + 64 * line:at + 64 * line + 64], "little")
+    counts = [bits >> 448 + 3 * i & 7 for i in range(20)]
+    begin = sum(counts[:run])
+    if any(bits >> size * (begin + i) & 2**size - 1 == remainder
+           for i in range(counts[run])) or bits >> 509 & 1:
+        return True
+    if not bits >> 508 & 1 or begin and counts[run] < 7:
+        return False
+    lines, number = spill_lines(blocks), line // 16
+    want = 1 + run * remainders + remainder | line % 16 << 24
+    for n in range(min(16, lines)):
+        number = (number + (n if lines > 32 else min(n, 1))) % lines
+        *words, passed = unpack_from("<16I", data, at + 64 * (blocks + number))
+        if want | n << 28 in words:
+            return True
+        if not passed:
+            break
+    return False
+
+
 # ---- The file: checks all of it, and returns a function that has(a key) -----
 
 def check(good, complaint):
@@ -295,6 +325,8 @@ def open_filter(data, key=b""):
 
     check_records(data[used + comment_size:after])
     check(kind != RIBBON or (exact or count <= 24) and growth == flags == 0, "layers")
+    check(kind not in FIXED or count == 1 and growth == 0, "a fixed table")
+    check(kind not in GROWING or growth > 0, "a growing table")
 
     list_end = header_size + list_size
     allowed = read_list(data[header_size:list_end])
@@ -312,7 +344,7 @@ def open_filter(data, key=b""):
         else:
             places, block_bits, counter_bits, most, some = KINDS[kind]
             check(1 <= blocks <= most and probes in some
-                  and rest <= (max(blocks, 7) if kind in TABLES else 0)
+                  and rest <= (max(blocks, 7) if kind in GROWING else 0)
                   and capacity >= 1
                   and size == (up(blocks * block_bits, 512) +
                                (512 * spill_lines(blocks) if kind in TABLES
@@ -369,7 +401,9 @@ def open_filter(data, key=b""):
         hashed = hash(word)
         if kind == RIBBON:
             return in_sets(parts, hashed) if exact else in_layers(parts, hashed)
-        if kind in TABLES:
+        if kind in FIXED:
+            return in_fixed_table(data, *parts[0][:3], hashed)
+        if kind in GROWING:
             return has_in_table(data, parts, hashed)
         return any(all(data[start + bit // 8] >> bit % 8 & 1
                        for bit in places(hashed, blocks, probes))

@@ -533,8 +533,8 @@ typedef struct calyx_info {
     bool huge_pages;      /* huge pages were requested                      */
     uint32_t can;         /* abilities of its kind: CALYX_CAN_ADD | ...    */
     uint64_t allowed;     /* keys on its allow list                        */
-    uint64_t saturated;   /* buckets of a growing table that answer "yes" for
-                             all keys: chosen keys, or many copies of keys,
+    uint64_t saturated;   /* buckets of a table that answer "yes" for all
+                             keys: chosen keys, or many copies of keys,
                              crowded them                                  */
     uint64_t grows_to;    /* keys up to which a growing table keeps `fpr`;
                              0: fixed, or no such limit                    */

@@ -346,14 +346,16 @@ static const struct segments distinct_segments = {
     .shape_for = shape_for,
 };
 
+extern const struct kind kind_fixed_bucket, kind_fixed_distinct;
+
 /* What all kinds of table have. */
-#define TABLE_OF_BUCKETS                                          \
-    .hash = "xxh3", .block_bits = 8 * BUCKET_BYTES,               \
-    .counter_bits = 8 * BUCKET_BYTES / SPILL_BUCKETS,             \
-    .counter_lines = counter_lines, .is_shape = is_shape,         \
-    .most_blocks = UINT64_C(1) << 35,                             \
-    .most_probes = WIDTH_MOST - WIDTH_LEAST + 1, .probe_step = 1, \
-    .least_fpr = 1e-6, .fpr = fpr, .kernels = kernels,            \
+#define TABLE_OF_BUCKETS                                              \
+    .is_table = true, .hash = "xxh3", .block_bits = 8 * BUCKET_BYTES, \
+    .counter_bits = 8 * BUCKET_BYTES / SPILL_BUCKETS,                 \
+    .counter_lines = counter_lines, .is_shape = is_shape,             \
+    .most_blocks = UINT64_C(1) << 35,                                 \
+    .most_probes = WIDTH_MOST - WIDTH_LEAST + 1, .probe_step = 1,     \
+    .least_fpr = 1e-6, .fpr = fpr, .kernels = kernels,                \
     .atomic_kernels = kernels
 
 const struct kind kind_bucket = {
@@ -362,6 +364,7 @@ const struct kind kind_bucket = {
     .can = CAN_TABLE | CALYX_CAN_REMOVE | CALYX_CAN_COUNT,
     .counting = &copies,
     .segments = &bucket_segments,
+    .fixed = &kind_fixed_bucket,
     TABLE_OF_BUCKETS,
 };
 
@@ -371,5 +374,6 @@ const struct kind kind_distinct = {
     .code = 11,
     .can = CAN_TABLE | CALYX_CAN_MERGE,
     .segments = &distinct_segments,
+    .fixed = &kind_fixed_distinct,
     TABLE_OF_BUCKETS,
 };

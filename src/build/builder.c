@@ -79,7 +79,7 @@ static bool is_size_decided(const calyx_options *want) {
 /* Counters count the copies of a key. A table has a slot for each copy, so it
  * would be as large as the list, not as the set: it gets each key once. */
 static bool counts_copies(const struct kind *kind) {
-    return kind->can & CALYX_CAN_COUNT && !kind->segments;
+    return kind->can & CALYX_CAN_COUNT && !kind->is_table;
 }
 
 /* Is the filter bits alone, of a size that no key changes? Its bits then show
@@ -89,7 +89,7 @@ static bool is_counted_by_bits(const calyx_builder *b) {
     const struct kind *const kind = b->head.kind;
     return is_size_decided(&b->want) && b->want.growth == 0 &&
            !b->want.strict && !kind->construction && !kind->counting &&
-           !kind->segments && kind_bits(kind, &b->first.shape) >= MANY;
+           !kind->is_table && kind_bits(kind, &b->first.shape) >= MANY;
 }
 
 /* The options for this number of distinct keys. */

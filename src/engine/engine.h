@@ -3,7 +3,7 @@
  *
  * A filter is a short chain of parts of one kind, newest first. What its calls
  * do depends on how these parts work together. That is decided once, when the
- * filter is made: it gets one of five engines.
+ * filter is made: it gets one of seven engines.
  *
  *     bits      one part without a limit, one thread adds  (bits_engine.c)
  *     striped   the same, many threads add                 (stripes.c)
@@ -11,7 +11,10 @@
  *                                                          (chain_engine.c)
  *     layers    static: a lookup goes through the layers until one has not
  *               bumped the key                             (layers_engine.c)
+ *     exact     static: first layers say which keys pass, value layers
+ *               which of these are included                (exact_engine.c)
  *     table     parts that are the segments of one table   (table_engine.c)
+ *     fixed     one table that does not grow               (fixed_engine.c)
  *
  * Two wrappers stand before an engine where they are needed, and only there:
  * `mapped` compares bytes that are used in place with their checksums, and
@@ -128,7 +131,7 @@ struct engine {
 };
 
 extern const struct engine bits_engine, striped_engine, chain_engine,
-    layers_engine, exact_engine, table_engine;
+    layers_engine, exact_engine, table_engine, fixed_engine;
 extern const struct calls mapped_calls, listed_calls;
 
 /* Choose the engine of a head. A file may have several parts without growth: so
@@ -183,6 +186,7 @@ struct calyx_filter {
         struct part *first_layer;
         struct filter_table *table;
         struct stripes *stripes;
+        struct fixed_turns *turns;
     };
     struct secret secret;
 

@@ -9,6 +9,7 @@
 
 #include "engine/table_engine.h"
 #include "ribbon/ribbon.h"
+#include "table/fixed.h"
 
 enum { LINE = 64, LINES_MOST = 64 };
 
@@ -123,6 +124,35 @@ static void explain_layers(const calyx_filter *f, uint64_t key,
 #endif
 
 #if CALYX_NO_BUCKET
+static void explain_fixed(const calyx_filter *f, uint64_t hash,
+                          struct test_list *list) {
+    (void)f, (void)hash, (void)list; /* no filter has a table */
+}
+#else
+static void explain_fixed(const calyx_filter *f, uint64_t hash,
+                          struct test_list *list) {
+    const struct part *const p = newest_of(f);
+    const struct fixed_table t = fixed_table_of(p->body, &p->shape);
+    const struct fixed_place at = fixed_place_of(&t, hash);
+    const struct fixed_answer answer = fixed_answer_of(&t, &at);
+    calyx_test test = {
+        .type = CALYX_TEST_CODE,
+        .block = at.line,
+        .blocks = t.blocks,
+        .at = answer.slot,
+        .value = answer.code,
+        .number = 5 + t.form.bits, /* of a run below 20 and a remainder */
+        .passes = answer.is_in_line,
+    };
+    list_test(list, test);
+    if (test.passes || !answer.may_be_spilled) return;
+    test.type = CALYX_TEST_SPILLED;
+    test.passes = answer.is_spilled;
+    list_test(list, test);
+}
+#endif
+
+#if CALYX_NO_BUCKET
 static void explain_table(const calyx_filter *f, uint64_t hash,
                           struct test_list *list) {
     (void)f, (void)hash, (void)list; /* no filter has a table */
@@ -161,6 +191,8 @@ size_t calyx_explain(const calyx_filter *f, const void *key, size_t size,
         explain_layers(f, hash, &list);
     else if (f->kind->segments)
         explain_table(f, hash, &list);
+    else if (f->kind->is_table)
+        explain_fixed(f, hash, &list);
     else
         explain_bits(f, hash, &list);
     unlock_whole(f);

@@ -221,6 +221,7 @@ void give_structs(calyx_filter *f) {
 static const struct engine *engine_for(const calyx_filter *f) {
 #if !CALYX_NO_BUCKET
     if (f->kind->segments) return &table_engine;
+    if (f->kind->is_table) return &fixed_engine;
 #endif
     if (f->kind->construction)
         return f->newest && f->newest->shape.values ? &exact_engine

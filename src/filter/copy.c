@@ -208,12 +208,12 @@ calyx_status calyx_fold(const calyx_filter *f, uint64_t factor,
 
 calyx_status calyx_freeze(const calyx_filter *f, calyx_filter **out,
                           calyx_error *why) {
-    if (!is_counting(f) || f->kind->segments)
+    if (!is_counting(f) || f->kind->is_table)
         return fail(why, CALYX_CANNOT,
                     "only counting filters can be frozen, and this one is of "
                     "kind %s%s",
                     f->kind->name,
-                    f->kind->segments
+                    f->kind->is_table
                         ? ", whose keys are no bits: build a filter of "
                           "kind line from the keys"
                         : "");

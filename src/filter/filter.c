@@ -285,7 +285,7 @@ static uint64_t estimate_set_bits(const struct kind *kind,
 
 void calyx_estimate(const calyx_filter *f, calyx_info *info) {
     const struct part *const p = newest_of(f);
-    if (p->older || is_static(f) || f->kind->segments) {
+    if (p->older || is_static(f) || f->kind->is_table) {
         calyx_describe(f, info);
         return;
     }

@@ -148,12 +148,38 @@ static double blocks_below(const struct search *s, double best) {
     return near > margin * best ? near : exact_blocks(s, near);
 }
 
+static bool is_fixed_table(const struct kind *kind) {
+    return kind->is_table && !kind->segments;
+}
+
+/* The same for tables that do not grow, where probes stand for the number of
+ * remainders, 16 for each doubling: the smallest shape, and of these the one
+ * with the fewest, whose rate is next to what is wanted. */
+static bool plan_slots(const struct kind *kind, uint64_t capacity, double fpr,
+                       struct shape *shape) {
+    enum { FEWEST = 32, EACH_DOUBLING = 16, TRIED = 3 * EACH_DOUBLING };
+    const double most = (double)kind->most_blocks;
+    const double first = EACH_DOUBLING * log2(0.5 / fpr / FEWEST);
+    const uint32_t from = first > 1 ? (uint32_t)first : 1;
+    double best = 4 * most;
+    for (uint32_t k = from; k <= kind->most_probes && k < from + TRIED; k++) {
+        const struct search search = {kind, k, (double)capacity, fpr};
+        const double blocks = fewest_blocks(&search, exact_rate);
+        if (blocks < best) best = blocks, shape->probes = k;
+    }
+    if (best > most) return false;
+    shape->blocks = (uint64_t)fmin(most, foldable(best));
+    return true;
+}
+
 /* Choose the smallest shape that holds `capacity` keys at `fpr`; false if none
  * will do. `probes` is a number to keep to, or 0 for the best. */
 static bool plan_shape(const struct kind *kind, uint64_t capacity, double fpr,
                        uint32_t probes, struct shape *shape) {
     const uint32_t step = kind->probe_step;
     const double most = (double)kind->most_blocks;
+    if (is_fixed_table(kind) && !probes)
+        return plan_slots(kind, capacity, fpr, shape);
     /* No kind of Bloom filter wants more probes than the textbook filter does;
      * try fewer as long as that saves memory. */
     uint32_t k = probes;
@@ -726,7 +752,7 @@ static calyx_status choose_shape(const calyx_options *want, calyx_filter *head,
     double ignored;
     first->fpr = rounded(
         lowest_rate(kind, exact_rate, shape, want->probes, items, &ignored));
-    if (kind->segments && first->fpr >= 1) /* keys find no slot */
+    if (kind->is_table && first->fpr >= 1) /* keys find no slot */
         return fail(why, CALYX_BAD_ARGUMENT,
                     "%llu bits of a %s filter have no room for %llu keys",
                     (unsigned long long)want->bits, kind->name,
@@ -766,6 +792,8 @@ calyx_status plan_filter(const calyx_options *want, calyx_filter *head,
     *first = (struct part){0};
     const char *name = want->kind ? want->kind : default_kind(want);
     calyx_status status = find_kind(name, &head->kind, why);
+    if (status == CALYX_OK && head->kind->fixed && want->growth == 0)
+        head->kind = head->kind->fixed;
     if (status == CALYX_OK && head->kind->construction)
         status = check_static(want, head->kind, why);
     if (status != CALYX_OK) return status;

@@ -14,7 +14,7 @@ static uint64_t bytes_for(uint64_t bits) {
 
 const void *calyx_bits(const calyx_filter *f, uint64_t *size) {
     const struct part *const p = newest_of(f);
-    if (p->older || is_static(f) || f->kind->segments ||
+    if (p->older || is_static(f) || f->kind->is_table ||
         check_whole(f, NULL) != CALYX_OK)
         return NULL;
     *size = bytes_for(kind_bits(f->kind, &p->shape));

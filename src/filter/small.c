@@ -24,8 +24,19 @@ static const struct kind *kind_of(const calyx_small *small) {
     return kind_coded(small->code / 16);
 }
 
+/* A table that does not grow has more probes than fit beside the code: they
+ * are where its growth would be, and beside the code is whether it is strict.
+ */
+static bool is_fixed(const struct kind *kind) {
+    return kind->is_table && !kind->segments;
+}
+
 static uint32_t probes_of(const calyx_small *small) {
-    return small->code % 16 + 1u;
+    return is_fixed(kind_of(small)) ? small->growth : small->code % 16 + 1u;
+}
+
+static bool is_strict(const calyx_small *small) {
+    return is_fixed(kind_of(small)) ? small->code % 16 : small->growth == 0;
 }
 
 /* The spare bits of a table are above the number of its blocks. */
@@ -33,12 +44,12 @@ enum { BLOCKS_BITS = 12 };
 
 static uint16_t pack_blocks(const struct kind *kind,
                             const struct shape *shape) {
-    const uint64_t spare = kind->segments ? shape->spare << BLOCKS_BITS : 0;
+    const uint64_t spare = kind->is_table ? shape->spare << BLOCKS_BITS : 0;
     return (uint16_t)(shape->blocks | spare);
 }
 
 static struct shape shape_of(const calyx_small *small) {
-    const bool is_table = kind_of(small)->segments != NULL;
+    const bool is_table = kind_of(small)->is_table;
     const uint64_t mask = is_table ? (1 << BLOCKS_BITS) - 1 : UINT16_MAX;
     return (struct shape){
         .blocks = small->blocks & mask,
@@ -66,8 +77,8 @@ static struct calyx_filter small_head(const calyx_small *small,
         .secret.seed = small->seed,
         .memory = *memory,
         .fpr = small->fpr,
-        .growth = small->growth / GROWTH_UNIT,
-        .strict = small->growth == 0,
+        .growth = is_fixed(kind_of(small)) ? 0 : small->growth / GROWTH_UNIT,
+        .strict = is_strict(small),
     };
     head.hash = hash_named(head.kind->hash);
     head.kernel = kernel_for(small->code / 16);
@@ -101,7 +112,9 @@ static bool describes_all(const calyx_filter *f, const calyx_small *small) {
 
 bool calyx_make_small(calyx_filter *f, calyx_small *small, void **bits) {
     const struct part *const p = newest_of(f);
-    const double growth = f->growth * GROWTH_UNIT;
+    const bool fixed = is_fixed(f->kind);
+    const double growth = fixed ? p->shape.probes : f->growth * GROWTH_UNIT;
+    const uint32_t beside = fixed ? f->strict : p->shape.probes - 1;
     if (f->kind->code > 15 || growth > UINT8_MAX) return false;
     const calyx_small made = {
         .seed = f->secret.seed,
@@ -111,7 +124,7 @@ bool calyx_make_small(calyx_filter *f, calyx_small *small, void **bits) {
         .items = (uint16_t)p->items,
         .blocks = pack_blocks(f->kind, &p->shape),
         .growth = (uint8_t)growth,
-        .code = (uint8_t)(16 * f->kind->code + (p->shape.probes - 1) % 16),
+        .code = (uint8_t)(16 * f->kind->code + beside % 16),
     };
     if (!describes_all(f, &made)) return false;
     *small = made;

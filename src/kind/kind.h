@@ -168,6 +168,7 @@ struct kind {
      * then counter_bits is their share of a large body. Else NULL. */
     uint64_t (*counter_lines)(const struct shape *shape);
     bool one_block; /* a key has all its bits in one, which scale64 picks */
+    bool is_table;  /* keys are fingerprints in slots, not bits that are set */
     /* Bits that lookups read, if blocks differ in size; then block_bits is 0.
      * Else NULL. */
     uint64_t (*body_bits)(const struct shape *shape);
@@ -212,8 +213,9 @@ struct kind {
     const struct kernel *const *atomic_kernels;
 
     /* What only some families of kinds have; else NULL. */
-    const struct counting *counting;         /* keys can be removed     */
-    const struct segments *segments;         /* the parts are one table */
+    const struct counting *counting; /* keys can be removed     */
+    const struct segments *segments; /* the parts are one table */
+    const struct kind *fixed;        /* filters of this name that do not grow */
     const struct construction *construction; /* static                  */
 };
 

@@ -46,6 +46,8 @@ static const struct left_out left_out[] = {
 #if CALYX_NO_BUCKET
     {"bucket", "CALYX_NO_BUCKET", 10},
     {"distinct", "CALYX_NO_BUCKET", 11},
+    {"bucket", "CALYX_NO_BUCKET", 12},
+    {"distinct", "CALYX_NO_BUCKET", 13},
 #endif
     {NULL, NULL, 0},
 };
@@ -69,8 +71,11 @@ const struct kind *kind_named(const char *name) {
 }
 
 const struct kind *kind_coded(uint32_t code) {
-    for (int i = 0; i < COUNT; i++)
-        if (kind_table[i]->code == code) return kind_table[i];
+    for (int i = 0; i < COUNT; i++) {
+        const struct kind *const kind = kind_table[i];
+        if (kind->code == code) return kind;
+        if (kind->fixed && kind->fixed->code == code) return kind->fixed;
+    }
     return NULL;
 }
 

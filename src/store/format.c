@@ -404,6 +404,13 @@ static calyx_status check_values(const uint8_t *h, const struct description *d,
 static calyx_status check_segments(const struct description *d,
                                    calyx_error *why) {
     const struct kind *const kind = d->head.kind;
+    const bool is_fixed = kind->is_table && !kind->segments;
+    if ((is_fixed && (d->parts != 1 || d->head.growth > 0)) ||
+        (kind->fixed && d->head.growth == 0))
+        return fail(why, CALYX_DAMAGED,
+                    "damaged: a %s table of %u parts does not have a growth "
+                    "of %g",
+                    is_fixed ? "fixed" : "growing", d->parts, d->head.growth);
     for (uint32_t i = 0; kind->segments && i < d->parts; i++) {
         const struct shape *const shape = &d->part[i].shape;
         if (!kind->segments->is_segment(&d->part[0].shape, i, shape) ||

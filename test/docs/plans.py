@@ -97,17 +97,25 @@ def flat_rate(m, k, n):
 
 
 def slots(k):
-    """Of a bucket."""
-    place = 1 if k > 8 else k if k < 5 else 3
-    return (496 if k > 8 else 8 * (63 - 2**place)) // (k + 8 - place)
+    """Of a bucket of a table that grows."""
+    return 496 // (k + 7)
+
+
+def growing_rate(blocks, k, n):
+    blocks = blocks // 4 * 4
+    if n > math.floor(0.866 * blocks * slots(k)):
+        return 1.0
+    return -math.expm1(-(2.0 ** -(k + 8)) * (1 + 2.0 ** -(k + 6)) * n / blocks)
+
+
+ROOM = (3087, 2696, 2416, 2193, 2025, 1858, 1746, 1578, 1522, 1411, 1299, 1243, 1187)
 
 
 def table_rate(blocks, k, n):
-    blocks = blocks // 4 * 4
-    if n > math.floor((0.866 if k > 4 else 0.83) * blocks * slots(k)):
+    remainders = (16 + (k - 1) % 16) << ((k - 1) // 16 + 1)
+    if n > blocks * ROOM[max((remainders - 1).bit_length(), 8) - 8] // 64:
         return 1.0
-    odds = 2.0 ** -(k + 8) * (1 + (2.0 ** -(k + 6) if k > 8 else 0))
-    return -math.expm1(-odds * n / blocks)
+    return -math.expm1(-n / (20 * blocks * remainders))
 
 
 # name: rate, bits of a block, most blocks, most probes, step, lowest rate
@@ -117,9 +125,9 @@ KINDS = {
     "split": (split_rate, 256, 2**32 - 1, 8, 8, 1e-7),
     "flat": (flat_rate, 1, 2**44, 64, 1, 1e-15),
     "counting": (line_rate, 512, 2**35, 16, 1, 1e-8),
-    "distinct": (table_rate, 512, 2**35, 16, 1, 1e-6),
+    "distinct": (table_rate, 512, 2**35, 234, 1, 1e-6),
+    "growing distinct": (growing_rate, 512, 2**35, 16, 1, 1e-6),
 }
-TABLES = {"distinct"}
 
 
 def rate(kind, blocks, k, n):
@@ -156,8 +164,13 @@ def size(kind, n, p, k=None):
     _, _, _, most, step, _ = KINDS[kind]
     if k:
         return foldable(fewest_blocks(kind, k, n, p)), k
+    if kind == "distinct":
+        first = max(1, math.floor(16 * math.log2(1 / (64 * p))))
+        tried = range(first, min(first + 48, most + 1))
+        blocks, k = min((fewest_blocks(kind, k, n, p), k) for k in tried)
+        return foldable(blocks), k
     k = min(most, (math.ceil(-math.log2(p)) + step) // step * step)
-    if kind in TABLES:
+    if kind == "growing distinct":
         k = most
     best = None
     while k >= step:
@@ -221,6 +234,7 @@ def next_part(kind, p, growth, parts):
 def table(kind, n, p, count):
     """A table of this number of segments."""
     first = rounded(p / 40)
+    kind = "growing distinct"
     k = max(9, size(kind, 2**20, first)[1])
     last = math.floor(0.885 * 2 ** (16 - k) * slots(k))
     if n < 128 and k <= 14 and n <= last:
@@ -240,7 +254,7 @@ def table(kind, n, p, count):
 
 
 def grown(kind, n, p, growth, count):
-    if kind in TABLES:
+    if kind == "distinct":
         return table(kind, n, p, count)
     first = rounded(p * 0.7 * share(n))
     blocks, k = size(kind, n, first)

@@ -40,7 +40,7 @@ static const struct refusal refusals[] = {
     {{.kind = "line2", .bits = 1}, BAD, "at least 512 bits", "1"},
     {{.kind = "split", .bits = 255}, BAD, "at least 256 bits", "255"},
     {{.kind = "counting", .bits = 100}, BAD, "at least 512 bits", "100"},
-    {{.kind = "bucket", .bits = 2047}, BAD, "at least 2048 bits", "2047"},
+    {{.kind = "bucket", .bits = 511}, BAD, "at least 512 bits", "511"},
     {{.kind = "split", .bits = UINT64_C(1) << 40},
      BAD,
      "split filters have at most 1099511627520 bits",

@@ -39,7 +39,7 @@ bool counts_additions(const char *kind) {
 }
 
 bool is_table(const char *kind) {
-    return kind_named(kind)->segments != NULL;
+    return kind_named(kind)->is_table;
 }
 
 bool is_bits_alone(const char *kind) {
