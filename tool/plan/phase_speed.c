@@ -145,7 +145,7 @@ static void fit(const struct timing *s, double *start, double *each) {
 
 static void measure_hash(const struct phase_load *load, struct timing *s) {
     for (int i = 0; i < 2; i++) {
-        char name[16];
+        char name[24];
         sprintf(name, "lines%d", i);
         write_lines(name, s->keys[i], load->line_bytes);
         s->seconds[i] =
