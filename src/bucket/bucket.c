@@ -54,8 +54,7 @@
  * at most a quarter of f wide. At level 0, before the first doubling, a code
  * has `width` bits and no stop bit, and a slot of 0 is stored as 1; above it
  * has width - 1 bits. A code that has run out of bits goes to all buckets that
- * it may belong to. Codes of less than 17 bits have no stop bit: such tables
- * do not grow.
+ * it may belong to. A table that never grows needs none of this: table/fixed.c.
  *
  * SPARE BITS. A table for few keys begins with one bucket and codes of 24
  * bits, more than it needs. While its codes have bits to spare, it doubles as
@@ -124,13 +123,6 @@ void end_move(struct bucket_table *t, uint64_t group) {
 
 /* ---- The scalar kernel --------------------------------------------------- */
 
-static uint64_t equal8(const uint8_t *line, uint32_t lane) {
-    uint64_t equal = 0;
-    for (uint32_t i = 0; i < BUCKET_BYTES; i++)
-        equal |= (uint64_t)(line[i] == lane) << i;
-    return equal;
-}
-
 static struct lane_masks compare16(const uint8_t *line, uint32_t lane,
                                    uint32_t varies) {
     struct lane_masks masks = {0};
@@ -163,22 +155,13 @@ static bool find(const uint8_t *line, uint32_t want, uint32_t varies) {
     return found;
 }
 
-static void insert(uint8_t *line, uint32_t width, uint32_t code, uint64_t end,
-                   uint64_t used) {
-    (void)end, (void)used;
-    put_in_run(line, width, code);
-}
-
 #define TARGET
-#define STEPS                             \
-    ((struct bucket_steps){               \
-        .scans = {.equal8 = equal8,       \
-                  .compare16 = compare16, \
-                  .match16 = match16},    \
-        .scale = scale64,                 \
-        .resolve = resolve_each,          \
-        .find = find,                     \
-        .put_in_run = insert,             \
+#define STEPS                                                  \
+    ((struct bucket_steps){                                    \
+        .scans = {.compare16 = compare16, .match16 = match16}, \
+        .scale = scale64,                                      \
+        .resolve = resolve_each,                               \
+        .find = find,                                          \
     })
 #include "bucket/bucket_kernel_template.h"
 
@@ -215,11 +198,9 @@ static uint32_t count(const uint8_t *body, const struct shape *shape,
 
 /* By simulations of 4 to 2^20 buckets with 21 to 64 slots: at 86.6 % of the
  * slots, the lines for spilled entries are half full, 6 deviations from full,
- * and beyond that the number of probes grows. Filters at 1 % and more have room
- * to spare within 14 bits a key, which makes a second line rarer. */
+ * and beyond that the number of probes grows. */
 double bucket_room(uint64_t blocks, uint32_t width) {
-    const double load = width > WIDTH_FIXED ? 0.866 : 0.83;
-    return floor(load * (double)blocks * slots_of(width));
+    return floor(0.866 * (double)blocks * slots_of(width));
 }
 
 /* 88.5 % of the slots: a bucket that has no room is no error here, but lets its
@@ -246,16 +227,15 @@ static bool has_spare_bits(const struct shape *first) {
 }
 
 /* Of the keys in its bucket, each agrees with an absent key in all bits of the
- * code with odds 2^-width, and in halves a little more, as a slot of 0 is
- * stored as 1; their number has a Poisson distribution. */
+ * code with odds 2^-width, and a little more, as a slot of 0 is stored as 1;
+ * their number has a Poisson distribution. */
 static double fpr(const struct shape *planned, double items) {
     const struct shape shape = doubled_shape(
         planned, has_spare_bits(planned) ? spare_bits(planned) : 0);
     const uint32_t width = width_of(&shape);
     const uint64_t blocks = shape.blocks / POSITIONS * POSITIONS;
     if (blocks == 0 || items > bucket_room(blocks, width)) return 1;
-    const double more = has_runs(width) ? 0 : ldexp(4, -(int)width);
-    const double odds = ldexp(1 + more, -(int)width);
+    const double odds = ldexp(1 + ldexp(4, -(int)width), -(int)width);
     return -expm1(-odds * items / (double)blocks);
 }
 
@@ -264,7 +244,8 @@ static uint64_t counter_lines(const struct shape *shape) {
 }
 
 static bool is_shape(const struct shape *shape) {
-    return shape->in_use <= shape->blocks || shape->spare <= SPARE_BITS_MOST;
+    return width_of(shape) >= WIDTH_GROWING &&
+           (shape->in_use <= shape->blocks || shape->spare <= SPARE_BITS_MOST);
 }
 
 /* Segment n of a table that begins with segment `first`. */
@@ -274,7 +255,6 @@ static bool is_segment(const struct shape *first, uint32_t number,
     table_of(&t, NULL, first);
     return first->spare == 0 && first->blocks >= POSITIONS &&
            shape->probes == first->probes &&
-           (number == 0 || !has_runs(t.width)) &&
            segment_blocks(&t, number) == shape->blocks &&
            (number == 0 || shape->in_use <= shape->blocks);
 }
@@ -290,7 +270,7 @@ enum { FEW_KEYS = 128 };
 
 static bool begins_small(uint32_t probes, bool shared, uint64_t *capacity,
                          struct shape *shape) {
-    const uint32_t width = probes + WIDTH_LEAST - 1;
+    const uint32_t width = probes + WIDTH_OF_ONE - 1;
     const struct shape one = {
         .blocks = 1,
         .probes = probes + (WIDTH_MOST - width),
@@ -335,12 +315,12 @@ static const struct counting copies = {.count = count};
 
 static const struct segments bucket_segments = {
     .least_blocks = POSITIONS,
-    .growing_probes = WIDTH_GROWING - WIDTH_LEAST + 1,
+    .growing_probes = WIDTH_GROWING - WIDTH_OF_ONE + 1,
     .is_segment = is_segment,
 };
 static const struct segments distinct_segments = {
     .least_blocks = POSITIONS,
-    .growing_probes = WIDTH_GROWING - WIDTH_LEAST + 1,
+    .growing_probes = WIDTH_GROWING - WIDTH_OF_ONE + 1,
     .is_segment = is_distinct_segment,
     .begins_small = begins_small,
     .shape_for = shape_for,
@@ -354,7 +334,7 @@ extern const struct kind kind_fixed_bucket, kind_fixed_distinct;
     .counter_bits = 8 * BUCKET_BYTES / SPILL_BUCKETS,                 \
     .counter_lines = counter_lines, .is_shape = is_shape,             \
     .most_blocks = UINT64_C(1) << 35,                                 \
-    .most_probes = WIDTH_MOST - WIDTH_LEAST + 1, .probe_step = 1,     \
+    .most_probes = WIDTH_MOST - WIDTH_OF_ONE + 1, .probe_step = 1,    \
     .least_fpr = 1e-6, .fpr = fpr, .kernels = kernels,                \
     .atomic_kernels = kernels
 

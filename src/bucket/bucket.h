@@ -83,7 +83,7 @@ struct bucket_ref {
 };
 
 static inline uint32_t width_of(const struct shape *shape) {
-    return shape->probes + WIDTH_LEAST - 1;
+    return shape->probes + WIDTH_OF_ONE - 1;
 }
 
 /* Bits that the codes of a table can spare: as often it doubles as a whole,
@@ -252,7 +252,7 @@ ALWAYS_INLINE struct bucket_scale scale_of(const struct bucket_table *t,
 ALWAYS_INLINE uint32_t code_from(uint64_t rest, uint32_t width,
                                  uint32_t varies) {
     const uint32_t bits = (uint32_t)(rest >> (64 - width));
-    if (has_runs(width) || varies) return bits;
+    if (varies) return bits;
     return bits | ((bits & slot_mask(width)) == 0);
 }
 
@@ -423,8 +423,7 @@ void bucket_move_group(struct bucket_table *t);
 
 /* Let the shortest of the entries that match a key take the place of all of
  * them and be permanent; or COPIES_MOST of it, if another one has the permanent
- * slot. False if there is no room for these; then nothing has changed. Only for
- * halves. */
+ * slot. False if there is no room for these; then nothing has changed. */
 bool bucket_make_permanent(struct bucket_table *t, const struct bucket_ref *at);
 
 /* Make room in the bucket of a hash: the code that has most copies there
@@ -432,7 +431,7 @@ bool bucket_make_permanent(struct bucket_table *t, const struct bucket_ref *at);
 bool bucket_relieve(struct bucket_table *t, uint64_t hash);
 
 /* Let the bucket of a hash answer "yes" for all keys. Returns the lowest hash
- * of the bucket behind it; 0 if it is the last. Only for halves. */
+ * of the bucket behind it; 0 if it is the last. */
 uint64_t bucket_saturate(struct bucket_table *t, uint64_t hash);
 /* The buckets of all hashes from `low` to `high`. */
 void bucket_saturate_range(struct bucket_table *t, uint64_t low, uint64_t high);

@@ -49,14 +49,6 @@ TARGET ALWAYS_INLINE uint32_t lanes_of(const v8x16 *hits) {
     return bits_of(bytes_of(hits[0], hits[1]), bytes_of(hits[2], hits[3]));
 }
 
-TARGET ALWAYS_INLINE uint64_t equal8(const uint8_t *line, uint32_t lane) {
-    const v16x8 *const at = (const v16x8 *)line;
-    const v16x8 want = (v16x8){0} + (uint8_t)lane;
-    return bits_of((v16x8)(at[0] == want), (v16x8)(at[1] == want)) |
-           (uint64_t)bits_of((v16x8)(at[2] == want), (v16x8)(at[3] == want))
-               << 32;
-}
-
 /* Lanes that agree with what is wanted as far as their stop bit. Bit 0 of what
  * is wanted is 1: a stop bit, or after one. An empty lane less 1 stays 0 here,
  * so all its bits count, and bit 0 differs. */
@@ -112,21 +104,12 @@ TARGET ALWAYS_INLINE bool find(const uint8_t *line, uint32_t want,
     return (halves[0] | halves[1]) != 0;
 }
 
-static void insert(uint8_t *line, uint32_t width, uint32_t code, uint64_t end,
-                   uint64_t used) {
-    (void)end, (void)used;
-    put_in_run(line, width, code);
-}
-
-#define STEPS                             \
-    ((struct bucket_steps){               \
-        .scans = {.equal8 = equal8,       \
-                  .compare16 = compare16, \
-                  .match16 = match16},    \
-        .scale = scale64,                 \
-        .resolve = resolve_each,          \
-        .find = find,                     \
-        .put_in_run = insert,             \
+#define STEPS                                                  \
+    ((struct bucket_steps){                                    \
+        .scans = {.compare16 = compare16, .match16 = match16}, \
+        .scale = scale64,                                      \
+        .resolve = resolve_each,                               \
+        .find = find,                                          \
     })
 #include "bucket/bucket_kernel_template.h"
 

@@ -41,9 +41,7 @@ static inline bool is_at_most(struct bucket_table *t,
     if (t->most_copies == 1) return true;
     count_slots(line, t->width, at->varies, here->hits, &there->copies);
     const bool stays = any_stays(&there->copies, t->width, at->varies);
-    if (has_runs(t->width) ||
-        (stays && has_permanent(line, t->width, at->want)))
-        return stays;
+    if (stays && has_permanent(line, t->width, at->want)) return true;
     return bucket_make_permanent(t, at) || stays;
 }
 
@@ -62,7 +60,7 @@ static inline enum insertion add_to_full(struct bucket_table *t,
     const uint32_t code = new_code(at);
     const bool full = here->used == all_slots(t->width);
     *fresh = false;
-    if (is_saturated(bucket_line(at), t->width)) return KEY_AT_MOST;
+    if (is_saturated(bucket_line(at))) return KEY_AT_MOST;
     struct spill_scan there = full && needs_scan(t, at)
                                   ? scan_spilled(t, at)
                                   : (struct spill_scan){0};
@@ -79,48 +77,29 @@ static inline enum insertion add_to_full(struct bucket_table *t,
  * line is full, or has many copies of its code, or a permanent one. */
 enum line_insertion { NOT_ADDED, ADDED_FRESH, ADDED_AGAIN };
 
-/* Nobody else reads the line, or it has halves. */
 ALWAYS_INLINE enum line_insertion add_to_line(uint8_t *line, uint32_t width,
                                               uint32_t want, uint32_t varies,
                                               uint32_t most_copies,
                                               struct bucket_steps steps) {
-    uint64_t hits;
-    if (has_runs(width)) {
-        const struct run_bounds run =
-            bounds_of(line, width, run_of(want, width));
-        const uint64_t used = line[BUCKET_BYTES - 1] & END_MASK;
-        hits = in_run(scan_slots8(line, width, want, steps.scans), run);
-        if (__builtin_expect(used >= slots_of(width) ||
-                                 (uint32_t)__builtin_popcountll(hits) >=
-                                     most_copies,
-                             false))
-            return NOT_ADDED;
-        steps.put_in_run(line, width, want, run.end, used);
-    } else {
-        const struct bucket_scan here =
-            scan_bucket(line, width, want, varies, steps.scans);
-        hits = here.hits;
-        if (__builtin_expect(here.used == all_slots(width) ||
-                                 (uint32_t)__builtin_popcountll(hits) >=
-                                     most_copies ||
-                                 line[LOW_AT] > LOW_MASK,
-                             false))
-            return NOT_ADDED;
-        put_in_half(line, width, here.used, want | (varies & 1));
-    }
-    return hits ? ADDED_AGAIN : ADDED_FRESH;
+    const struct bucket_scan here =
+        scan_bucket(line, width, want, varies, steps.scans);
+    const uint32_t copies = (uint32_t)__builtin_popcountll(here.hits);
+    if (__builtin_expect(here.used == all_slots(width) ||
+                             copies >= most_copies || line[LOW_AT] > LOW_MASK,
+                         false))
+        return NOT_ADDED;
+    put_code(line, width, here.used, want | (varies & 1));
+    return here.hits ? ADDED_AGAIN : ADDED_FRESH;
 }
 
 ALWAYS_INLINE enum insertion add_at(struct bucket_table *t,
                                     const struct bucket_ref *at, bool *fresh,
                                     struct bucket_steps steps) {
     uint8_t *const line = bucket_line(at);
-    if (!(t->shared && has_runs(t->width))) {
-        const enum line_insertion became = add_to_line(
-            line, t->width, at->want, at->varies, t->most_copies, steps);
-        *fresh = became == ADDED_FRESH;
-        if (became != NOT_ADDED) return KEY_ADDED;
-    }
+    const enum line_insertion became = add_to_line(
+        line, t->width, at->want, at->varies, t->most_copies, steps);
+    *fresh = became == ADDED_FRESH;
+    if (became != NOT_ADDED) return KEY_ADDED;
     const struct bucket_scan here =
         scan_bucket(line, t->width, at->want, at->varies, steps.scans);
     return add_to_full(t, at, &here, fresh);
@@ -162,7 +141,7 @@ static inline uint64_t other_bucket(const struct bucket_table *t,
 ALWAYS_INLINE bool is_near_border(uint64_t hash, struct bucket_scale scale,
                                   uint32_t width) {
     const uint64_t length = (uint64_t)scale.positions << (63 - width);
-    return !has_runs(width) && scale.positions != POSITIONS &&
+    return scale.positions != POSITIONS &&
            hash * scale.buckets + length < 2 * length;
 }
 
@@ -200,10 +179,7 @@ ALWAYS_INLINE enum insertion add_to_table(struct bucket_table *t, uint64_t hash,
         if (other != scale64(hash, scale.buckets))
             return add_at_border(t, other, &at, fresh, steps);
     }
-    if (has_runs(t->width)) begin_move(t, scale64(hash, scale.groups));
-    const enum insertion became = add_at(t, &at, fresh, steps);
-    if (has_runs(t->width)) end_move(t, scale64(hash, scale.groups));
-    return became;
+    return add_at(t, &at, fresh, steps);
 }
 
 /* add_to_table, as a function of its own: what is rare shall not take registers
@@ -211,20 +187,13 @@ ALWAYS_INLINE enum insertion add_to_table(struct bucket_table *t, uint64_t hash,
 typedef enum insertion add_hash_alone(struct bucket_table *t, uint64_t hash,
                                       bool *fresh);
 
-/* Is a line full? In halves, has it ever spilled? */
-ALWAYS_INLINE bool looks_full(const uint8_t *line, uint32_t width) {
-    return has_runs(width)
-               ? (line[BUCKET_BYTES - 1] & END_MASK) >= slots_of(width)
-               : line[CLASSES_AT] != 0;
-}
-
 /* Look at a line that will soon be added to, which takes it into L1, and
  * prefetch what its next entry will be spilled to. */
 ALWAYS_INLINE void prefetch_near(const struct bucket_table *t,
                                  const struct batch_form *form, uint64_t hash,
                                  uint8_t *const *place) {
     const struct bucket_query q = query_in(t, form, hash, place);
-    if (__builtin_expect(!looks_full(q.line, form->width), true)) return;
+    if (__builtin_expect(!get_classes(q.line), true)) return;
     const struct bucket_ref at = locate(t, scale_in(form, hash), hash);
     const struct probing p = first_probe(t, &at);
     prefetch_l1(p.lines + p.line * BUCKET_BYTES);
@@ -272,32 +241,12 @@ ALWAYS_INLINE size_t add_batch_in_loop(
     return i;
 }
 
-/* In runs of a shared table readers must know. */
-ALWAYS_INLINE size_t add_each(struct bucket_table *t, struct batch batch,
-                              bool *fresh, size_t *added,
-                              add_hash_alone *add_alone) {
-    size_t i = 0, at_most = 0;
-    for (; i < batch.n; i++) {
-        bool is = false;
-        const enum insertion became = add_alone(t, batch.hashes[i], &is);
-        if (became == NO_ROOM) break;
-        at_most += became == KEY_AT_MOST;
-        if (fresh) fresh[i] = is;
-    }
-    *added = i - at_most;
-    return i;
-}
-
 typedef size_t add_loop(struct bucket_table *t, struct batch batch, bool *fresh,
                         size_t *added, const struct batch_form *form);
 
 ALWAYS_INLINE size_t add_batch_to_table(struct bucket_table *t,
                                         struct batch batch, bool *fresh,
-                                        size_t *added,
-                                        add_hash_alone *add_alone,
-                                        add_loop *const *loops) {
-    if (t->shared && has_runs(t->width))
-        return add_each(t, batch, fresh, added, add_alone);
+                                        size_t *added, add_loop *const *loops) {
     struct segment_starts starts[2];
     const struct batch_form form = form_of(t, t->stage, starts);
     return loops[loop_of(&form)](t, batch, fresh, added, &form);

@@ -62,13 +62,6 @@ TARGET ALWAYS_INLINE bool find(const uint8_t *line, uint32_t want,
            0;
 }
 
-TARGET ALWAYS_INLINE uint64_t equal8(const uint8_t *line, uint32_t lane) {
-    const __m256i wanted = _mm256_set1_epi8((char)lane);
-    return signs8(_mm256_cmpeq_epi8(load_half(line), wanted)) |
-           (uint64_t)signs8(_mm256_cmpeq_epi8(load_half(line + 32), wanted))
-               << 32;
-}
-
 TARGET ALWAYS_INLINE uint64_t equal16(__m256i a, __m256i b, __m256i to) {
     return signs16(_mm256_cmpeq_epi16(a, to), _mm256_cmpeq_epi16(b, to));
 }
@@ -149,50 +142,12 @@ TARGET ALWAYS_INLINE size_t resolve(const struct lane_hits *hits, size_t i,
     return (size_t)__builtin_popcount(has);
 }
 
-/* 0xFF where a byte has this number or a higher one; numbers go on from 32
- * bytes to the next. */
-TARGET ALWAYS_INLINE __m256i bytes_from(uint32_t number) {
-    const __m256i bytes = _mm256_setr_epi8(
-        0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19,
-        20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31);
-    return _mm256_cmpgt_epi8(bytes, _mm256_set1_epi8((char)(number - 1)));
-}
-
-/* put_in_run, in two registers: bytes from i on move up by one, as far as the
- * slots go. */
-TARGET ALWAYS_INLINE void insert(uint8_t *line, uint32_t width, uint32_t code,
-                                 uint64_t end, uint64_t used) {
-    const uint32_t i = (uint32_t)end, n = (uint32_t)used + 1;
-    const uint32_t ends = ends_at(width) + 1 + run_of(code, width);
-    const struct plane_words planes =
-        open_planes(line, width, i, code & slot_mask(width));
-    const __m256i low = load_half(line), high = load_half(line + 32);
-    const __m256i low_next =
-        _mm256_alignr_epi8(low, _mm256_permute2x128_si256(low, low, 0x08), 15);
-    const __m256i high_next = _mm256_alignr_epi8(
-        high, _mm256_permute2x128_si256(low, high, 0x21), 15);
-    const __m256i low_moved = _mm256_andnot_si256(bytes_from(n), bytes_from(i));
-    const __m256i high_moved =
-        _mm256_andnot_si256(bytes_from(n - 32), bytes_from(i - 32));
-    const __m256i low_now = _mm256_blendv_epi8(low, low_next, low_moved);
-    const __m256i high_now = _mm256_blendv_epi8(high, high_next, high_moved);
-    _mm256_store_si256((__m256i *)line,
-                       _mm256_sub_epi8(low_now, bytes_from(ends)));
-    _mm256_store_si256((__m256i *)(line + 32),
-                       _mm256_sub_epi8(high_now, bytes_from(ends - 32)));
-    line[i] = (uint8_t)lane_of(code, width);
-    put_planes(line, width, planes);
-}
-
-#define STEPS                             \
-    ((struct bucket_steps){               \
-        .scans = {.equal8 = equal8,       \
-                  .compare16 = compare16, \
-                  .match16 = match16},    \
-        .scale = scale64_mulx,            \
-        .resolve = resolve,               \
-        .find = find,                     \
-        .put_in_run = insert,             \
+#define STEPS                                                  \
+    ((struct bucket_steps){                                    \
+        .scans = {.compare16 = compare16, .match16 = match16}, \
+        .scale = scale64_mulx,                                 \
+        .resolve = resolve,                                    \
+        .find = find,                                          \
     })
 #include "bucket/bucket_kernel_template.h"
 

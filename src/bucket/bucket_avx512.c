@@ -27,11 +27,6 @@ TARGET ALWAYS_INLINE uint64_t in_register(uint64_t mask) {
     return mask;
 }
 
-TARGET ALWAYS_INLINE uint64_t equal8(const uint8_t *line, uint32_t lane) {
-    return in_register(_mm512_cmpeq_epi8_mask(_mm512_load_si512(line),
-                                              _mm512_set1_epi8((char)lane)));
-}
-
 TARGET ALWAYS_INLINE struct lane_masks compare16(const uint8_t *line,
                                                  uint32_t lane,
                                                  uint32_t varies) {
@@ -114,39 +109,12 @@ TARGET ALWAYS_INLINE bool find(const uint8_t *line, uint32_t want,
     return (_mm512_mask_testn_epi32_mask(used, differ, differ) & 0x7FFF) != 0;
 }
 
-/* All bytes one further on. */
-TARGET ALWAYS_INLINE __m512i next_bytes(__m512i line) {
-    const __m512i quarters =
-        _mm512_alignr_epi32(line, _mm512_setzero_si512(), 12);
-    return _mm512_alignr_epi8(line, quarters, 15);
-}
-
-/* put_in_run, in one register. */
-TARGET ALWAYS_INLINE void insert(uint8_t *line, uint32_t width, uint32_t code,
-                                 uint64_t end, uint64_t used) {
-    const uint64_t here = UINT64_C(1) << end;
-    const uint64_t behind = (UINT64_C(2) << used) - 2 * here;
-    const uint64_t ends = UINT64_MAX
-                          << (ends_at(width) + 1 + run_of(code, width));
-    const struct plane_words planes =
-        open_planes(line, width, (uint32_t)end, code & slot_mask(width));
-    const __m512i old = _mm512_load_si512(line);
-    __m512i now = _mm512_mask_mov_epi8(old, behind, next_bytes(old));
-    now = _mm512_mask_set1_epi8(now, here, (char)lane_of(code, width));
-    now = _mm512_mask_add_epi8(now, ends, now, _mm512_set1_epi8(1));
-    _mm512_store_si512(line, now);
-    put_planes(line, width, planes);
-}
-
-#define STEPS                             \
-    ((struct bucket_steps){               \
-        .scans = {.equal8 = equal8,       \
-                  .compare16 = compare16, \
-                  .match16 = match16},    \
-        .scale = scale64_mulx,            \
-        .resolve = resolve,               \
-        .find = find,                     \
-        .put_in_run = insert,             \
+#define STEPS                                                  \
+    ((struct bucket_steps){                                    \
+        .scans = {.compare16 = compare16, .match16 = match16}, \
+        .scale = scale64_mulx,                                 \
+        .resolve = resolve,                                    \
+        .find = find,                                          \
     })
 #include "bucket/bucket_kernel_template.h"
 

@@ -62,16 +62,13 @@ ALWAYS_INLINE bool has_moved(const struct batch_form *form, uint64_t hash) {
 }
 
 /*
- * Loops over a batch that are compiled by themselves: for tables of one segment
- * at 1 % and 0.1 %, and for tables that have grown at 1 %: to twice their size
- * or more, in a row or apart; and all others, in which groups may be moving,
- * and hashes at two levels. Other widths share one, as all do where size counts
- * more.
+ * Loops over a batch that are compiled by themselves, for tables at 1 %: of one
+ * segment; that have grown to twice their size or more, in a row or apart; and
+ * all others, in which groups may be moving, and hashes at two levels. Other
+ * widths share one, as all do where size counts more.
  */
 enum batch_loop {
     LOOP_ANY,
-    LOOP_FIXED,
-    LOOP_FIXED_LOW,
     LOOP_GROWING,
     LOOP_ROW,
     LOOP_APART,
@@ -81,8 +78,6 @@ enum batch_loop {
 
 static inline enum batch_loop loop_of(const struct batch_form *form) {
 #ifndef __OPTIMIZE_SIZE__
-    if (form->is_one && form->width == WIDTH_FIXED) return LOOP_FIXED;
-    if (form->is_one && form->width == WIDTH_FIXED_LOW) return LOOP_FIXED_LOW;
     if (form->is_one && form->width == WIDTH_GROWING) return LOOP_GROWING;
     if (form->width == WIDTH_GROWING) {
         if (form->scale.level == 0 || form->last_here != UINT64_MAX)
@@ -106,9 +101,7 @@ ALWAYS_INLINE struct batch_form form_in(enum batch_loop loop,
         to.last_here = UINT64_MAX;
         to.scale.level = !to.is_one;
     }
-    to.width = loop == LOOP_FIXED       ? WIDTH_FIXED
-               : loop == LOOP_FIXED_LOW ? WIDTH_FIXED_LOW
-                                        : WIDTH_GROWING;
+    to.width = WIDTH_GROWING;
     return to;
 }
 

@@ -63,18 +63,10 @@ static inline void take_slots(const uint8_t *line, uint32_t width,
     to->n = n;
 }
 
-static inline void take_runs(const uint8_t *line, uint32_t width,
-                             struct entries *to) {
-    to->n = run_slots(line, width);
-    for (uint32_t i = 0; i < to->n; i++) to->code[i] = get_code(line, i, width);
-}
-
 /* The entries of a line; of a permanent slot, as many as it stands for. */
 static inline void take_line(const uint8_t *line, uint32_t width,
                              struct entries *to) {
-    if (has_runs(width))
-        take_runs(line, width, to);
-    else if (width == WIDTH_GROWING)
+    if (width == WIDTH_GROWING)
         take_slots(line, WIDTH_GROWING, to);
     else
         take_slots(line, width, to);

@@ -228,7 +228,7 @@ bool list_bucket(const struct bucket_table *t, const struct bucket_ref *at,
                  struct entries *to, enum after_listing then) {
     const uint8_t *const line = bucket_line(at);
     take_line(line, t->width, to);
-    if (!get_classes(line, t->width)) return true;
+    if (!get_classes(line)) return true;
     to->n += list_spilled(t, at, to->code + to->n, ENTRIES_MOST - to->n, then);
     return to->n <= ENTRIES_MOST;
 }
@@ -238,7 +238,7 @@ static void take_group(struct move *m) {
     for (uint32_t c = 0; c < m->from.positions; c++) {
         const struct bucket_ref *const at = &m->at[c];
         const uint8_t *const line = bucket_line(at);
-        const bool saturated = is_saturated(line, m->t->width);
+        const bool saturated = is_saturated(line);
         m->has_permanent |= permanent_slots(line, m->t->width) != 0;
         if (saturated) leave_saturated(m->t, at);
         if (!list_bucket(m->t, at, &m->before[c], SPILLED_GO) || saturated) {
@@ -440,10 +440,8 @@ bool bucket_make_permanent(struct bucket_table *t,
     return true;
 }
 
-/* Of a key in the bucket, that is: any bits that a code matches will do. Only a
- * forged file says that a table with runs grows. */
+/* Of a key in the bucket, that is: any bits that a code matches will do. */
 bool bucket_relieve(struct bucket_table *t, uint64_t hash) {
-    if (has_runs(t->width)) return false;
     struct bucket_ref at = locate(t, scale_of(t, t->stage, hash), hash);
     struct entries all;
     uint32_t most = 1;
@@ -485,8 +483,7 @@ void bucket_saturate_range(struct bucket_table *t, uint64_t low,
 static void sum_code(const struct bucket_table *t, uint32_t level,
                      uint32_t code, struct bucket_sums *sums) {
     uint32_t bits;
-    const uint32_t n =
-        has_runs(t->width) ? t->width : code_bits(code, t->width, level, &bits);
+    const uint32_t n = code_bits(code, t->width, level, &bits);
     sums->entries++;
     sums->rate +=
         ldexp(1. / (double)(t->groups << level), -(int)(n + 2 - t->halvings));
@@ -499,7 +496,7 @@ static void sum_buckets(const struct bucket_table *t, uint32_t number,
     for (uint64_t i = begin; i < end; i++) {
         uint8_t line[BUCKET_BYTES];
         copy_line(line, line_at(t, i / t->groups, i));
-        sums->saturated += is_saturated(line, t->width);
+        sums->saturated += is_saturated(line);
         for (uint64_t used = used_slots(line, t->width); used;
              used &= used - 1) {
             const uint32_t slot = (uint32_t)__builtin_ctzll(used);

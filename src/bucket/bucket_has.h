@@ -23,10 +23,6 @@ struct bucket_steps {
                       struct spill_list *spills);
     /* Has a line of spilled entries one that matches? */
     bool (*find)(const uint8_t *line, uint32_t want, uint32_t varies);
-    /* put_in_run, for lines that nobody else reads: behind the slot where the
-     * run ends, with this number of slots in use. */
-    void (*put_in_run)(uint8_t *line, uint32_t width, uint32_t code,
-                       uint64_t end, uint64_t used);
 };
 
 /* A lookup of one key, as a function of a processor level. */
@@ -93,11 +89,10 @@ ALWAYS_INLINE bool find_spilled(const struct bucket_table *t,
                                 const struct bucket_ref *at,
                                 struct bucket_steps steps) {
     struct probing p = first_probe(t, at);
-    if (is_saturated(bucket_line(at), t->width)) return true;
+    if (is_saturated(bucket_line(at))) return true;
     do {
         if (steps.find(p.lines + p.line * BUCKET_BYTES,
-                       at->want | tag_of(t->width, at, p.number) << t->width,
-                       at->varies))
+                       at->want | tag_of(at, p.number) << t->width, at->varies))
             return true;
     } while (goes_on(&p) && next_probe(&p));
     return false;
@@ -141,31 +136,21 @@ ALWAYS_INLINE bool has_in_any_table(const struct bucket_table *t, uint64_t hash,
                         line_of_hash(t, hash, scale), steps, slow);
 }
 
-/* The widths of most filters are constants here. */
+/* The width of most filters is a constant here. */
 ALWAYS_INLINE bool has_in_table(const struct bucket_table *t, uint64_t hash,
                                 struct bucket_steps steps,
                                 struct slow_paths slow) {
     if (__builtin_expect(t->shared, false)) return slow.shared(t, hash);
+    if (t->width != WIDTH_GROWING) return slow.any(t, hash);
     if (t->stage == 0) {
         const struct bucket_scale first = scale_at(t, 0);
         const uint8_t *const line =
             (const uint8_t *)t->start[segment_index(0)] +
             scale64(hash, first.buckets) * BUCKET_BYTES;
-        switch (t->width) {
-            case WIDTH_FIXED:
-                return has_unshared(t, hash, WIDTH_FIXED, first, 0, line, steps,
-                                    slow);
-            case WIDTH_FIXED_LOW:
-                return has_unshared(t, hash, WIDTH_FIXED_LOW, first, 0, line,
-                                    steps, slow);
-            case WIDTH_GROWING:
-                return has_unshared(t, hash, WIDTH_GROWING, first, 0, line,
-                                    steps, slow);
-            default: return slow.any(t, hash);
-        }
+        return has_unshared(t, hash, WIDTH_GROWING, first, 0, line, steps,
+                            slow);
     }
     const struct bucket_scale scale = scale_of(t, t->stage, hash);
-    if (t->width != WIDTH_GROWING) return slow.any(t, hash);
     return has_unshared(t, hash, WIDTH_GROWING, scale, varies_at(&scale),
                         line_of_hash(t, hash, scale), steps, slow);
 }

@@ -108,7 +108,7 @@ ALWAYS_INLINE struct spill_query spill_query_of(const struct bucket_table *t,
         segment_lines(t, number, line_at(t, unit, begin));
     return (struct spill_query){
         .line = lines + at.index / SPILL_BUCKETS * BUCKET_BYTES,
-        .want = at.want | tag_of(form->width, &at, 0) << form->width,
+        .want = at.want | tag_of(&at, 0) << form->width,
         .varies = varies,
     };
 }

@@ -40,18 +40,6 @@ TARGET NOINLINE static size_t has_batch_any(const struct bucket_table *t,
 #ifdef __OPTIMIZE_SIZE__
 static has_loop *const has_loops[LOOPS] = {has_batch_any};
 #else
-TARGET NOINLINE static size_t has_batch_fixed(const struct bucket_table *t,
-                                              struct batch batch, bool *found,
-                                              const struct batch_form *form) {
-    return has_batch_in_loop(t, batch, found, form, LOOP_FIXED, STEPS);
-}
-
-TARGET NOINLINE static size_t has_batch_fixed_low(
-    const struct bucket_table *t, struct batch batch, bool *found,
-    const struct batch_form *form) {
-    return has_batch_in_loop(t, batch, found, form, LOOP_FIXED_LOW, STEPS);
-}
-
 TARGET NOINLINE static size_t has_batch_growing(const struct bucket_table *t,
                                                 struct batch batch, bool *found,
                                                 const struct batch_form *form) {
@@ -77,12 +65,8 @@ TARGET NOINLINE static size_t has_batch_others(const struct bucket_table *t,
 }
 
 static has_loop *const has_loops[LOOPS] = {
-    [LOOP_ANY] = has_batch_any,
-    [LOOP_FIXED] = has_batch_fixed,
-    [LOOP_FIXED_LOW] = has_batch_fixed_low,
-    [LOOP_GROWING] = has_batch_growing,
-    [LOOP_ROW] = has_batch_row,
-    [LOOP_APART] = has_batch_apart,
+    [LOOP_ANY] = has_batch_any,       [LOOP_GROWING] = has_batch_growing,
+    [LOOP_ROW] = has_batch_row,       [LOOP_APART] = has_batch_apart,
     [LOOP_OTHERS] = has_batch_others,
 };
 #endif
@@ -108,21 +92,6 @@ TARGET NOINLINE static size_t add_batch_any(struct bucket_table *t,
 #ifdef __OPTIMIZE_SIZE__
 static add_loop *const add_loops[LOOPS] = {add_batch_any};
 #else
-TARGET NOINLINE static size_t add_batch_fixed(struct bucket_table *t,
-                                              struct batch batch, bool *fresh,
-                                              size_t *added,
-                                              const struct batch_form *form) {
-    return add_batch_in_loop(t, batch, fresh, added, form, LOOP_FIXED, STEPS,
-                             table_add);
-}
-
-TARGET NOINLINE static size_t add_batch_fixed_low(
-    struct bucket_table *t, struct batch batch, bool *fresh, size_t *added,
-    const struct batch_form *form) {
-    return add_batch_in_loop(t, batch, fresh, added, form, LOOP_FIXED_LOW,
-                             STEPS, table_add);
-}
-
 TARGET NOINLINE static size_t add_batch_growing(struct bucket_table *t,
                                                 struct batch batch, bool *fresh,
                                                 size_t *added,
@@ -156,19 +125,15 @@ TARGET NOINLINE static size_t add_batch_others(struct bucket_table *t,
 }
 
 static add_loop *const add_loops[LOOPS] = {
-    [LOOP_ANY] = add_batch_any,
-    [LOOP_FIXED] = add_batch_fixed,
-    [LOOP_FIXED_LOW] = add_batch_fixed_low,
-    [LOOP_GROWING] = add_batch_growing,
-    [LOOP_ROW] = add_batch_row,
-    [LOOP_APART] = add_batch_apart,
+    [LOOP_ANY] = add_batch_any,       [LOOP_GROWING] = add_batch_growing,
+    [LOOP_ROW] = add_batch_row,       [LOOP_APART] = add_batch_apart,
     [LOOP_OTHERS] = add_batch_others,
 };
 #endif
 
 TARGET static size_t table_add_batch(struct bucket_table *t, struct batch batch,
                                      bool *fresh, size_t *added) {
-    return add_batch_to_table(t, batch, fresh, added, table_add, add_loops);
+    return add_batch_to_table(t, batch, fresh, added, add_loops);
 }
 
 TARGET static enum removal table_remove(struct bucket_table *t, uint64_t hash) {

@@ -83,7 +83,7 @@ static bool list_prefixes_of(const struct bucket_table *t,
     const struct fraction_range all =
         range_of_position(here->position, here->scale.positions);
     uint32_t bits = code, n = t->width;
-    if (!has_runs(t->width)) n = code_bits(code, t->width, level, &bits);
+    n = code_bits(code, t->width, level, &bits);
     if (level + n + 1 < t->width) return false; /* no key had so few */
     if (t->halvings) {
         const uint32_t known = quarter_bits(t) + n;
@@ -113,7 +113,7 @@ enum listing bucket_list(const struct bucket_table *t, uint64_t hash,
     *next = bucket + 1 < scale.buckets
                 ? lowest_scaled64(bucket + 1, scale.buckets)
                 : 0;
-    if (is_saturated(bucket_line(&here.at), t->width)) return BUCKET_SATURATED;
+    if (is_saturated(bucket_line(&here.at))) return BUCKET_SATURATED;
     if (!list_bucket(t, &here.at, &all, SPILLED_STAY)) return BUCKET_DAMAGED;
     for (uint32_t i = 0; i < all.n; i++)
         if (!list_prefixes_of(t, &here, all.code[i], to)) return BUCKET_DAMAGED;
@@ -143,9 +143,8 @@ static bool has_all_bits(const struct bucket_table *t,
     const uint32_t wanted = level + quarter_bits(t) + t->width - (level > 0);
     const uint32_t known = known_bits(t, prefix);
     const uint32_t code = (uint32_t)(low << quarter_bits(t) >> (64 - t->width));
-    return known >= wanted ||
-           (known + 1 == wanted && level == 0 && !has_runs(t->width) &&
-            (code & slot_mask(t->width)) == 0);
+    return known >= wanted || (known + 1 == wanted && level == 0 &&
+                               (code & slot_mask(t->width)) == 0);
 }
 
 bool bucket_is_whole(const struct bucket_table *t,
@@ -190,7 +189,7 @@ static enum insertion add_code(struct bucket_table *t,
                                const struct bucket_ref *at, uint32_t code) {
     const uint32_t slots = slots_of(t->width);
     struct entries all;
-    if (is_saturated(bucket_line(at), t->width)) return KEY_AT_MOST;
+    if (is_saturated(bucket_line(at))) return KEY_AT_MOST;
     if (!list_bucket(t, at, &all, SPILLED_STAY)) return NO_ROOM;
     if (is_covered(&all, code, at->varies)) return KEY_AT_MOST;
     if (replace_longer(t, at, code)) return KEY_AT_MOST;

@@ -56,13 +56,13 @@ ALWAYS_INLINE enum removal remove_from_table(struct bucket_table *t,
     const struct bucket_scale scale = scale_of(t, t->stage, hash);
     const struct bucket_ref at = locate(t, scale, hash);
     uint8_t *const line = bucket_line(&at);
-    if (is_saturated(line, width)) return KEY_STUCK;
+    if (is_saturated(line)) return KEY_STUCK;
     const struct bucket_scan here =
         scan_bucket(line, width, at.want, at.varies, steps.scans);
     struct spill_scan there;
     there.hits = 0;
     there.longest.word = there.any.word = NULL;
-    if (get_classes(line, width)) there = scan_spilled(t, &at);
+    if (get_classes(line)) there = scan_spilled(t, &at);
     if (!here.hits && !there.longest.word) return KEY_ABSENT;
     const uint32_t slot = longest_of(line, width, here.hits);
     const uint32_t longest = get_code(line, slot, width);
@@ -81,7 +81,7 @@ ALWAYS_INLINE enum removal remove_from_table(struct bucket_table *t,
     if (there.any.word) {
         const uint32_t left = spilled ? code : there.any.code;
         const uint32_t gone = classes_of(left, width, at.varies) & ~there.again;
-        put_classes(line, width, there.classes & ~gone);
+        put_classes(line, there.classes & ~gone);
     }
     end_move(t, at.group);
     return KEY_REMOVED;
@@ -95,7 +95,7 @@ ALWAYS_INLINE uint32_t count_in_table(const struct bucket_table *t,
         locate(t, scale_of(t, stage_of(t), hash), hash);
     struct line_copy copy = {{0}};
     copy_line(copy.bytes, bucket_line(&at));
-    if (is_saturated(copy.bytes, t->width)) return COPIES_MOST;
+    if (is_saturated(copy.bytes)) return COPIES_MOST;
     const struct bucket_scan here =
         scan_bucket(copy.bytes, t->width, at.want, at.varies, steps.scans);
     if (here.hits & permanent_slots(copy.bytes, t->width)) return COPIES_MOST;

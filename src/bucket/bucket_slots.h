@@ -1,36 +1,25 @@
 /*
- * One bucket: a line of 64 bytes, with slots for codes of `width` bits. There
- * are two layouts. Both leave out the first bits of a code, which say where in
- * the line its slot is; so there is room for more slots.
- *
- * Runs, for widths up to 16: tables that never grow.
- *
- *     [ lanes | planes | 0 | ends ]
- *
- * The first 1 to 4 bits of a code choose a run. The runs follow each other from
- * slot 0 on, and a byte of each says where it ends: the low 6 bits. Bit 7 is
- * set if a code of the run was spilled.
- *
- * Halves, for widths of 17 and more: codes may have a stop bit, their lowest 1,
- * and then only the bits above it count.
+ * One bucket: a line of 64 bytes, with slots for codes of `width` bits.
  *
  *     [ lanes | planes | low | classes ]
  *
- * Codes that begin with 0 are in the first slots, codes that begin with 1 in
+ * The first bit of a code is not stored, which leaves room for more slots:
+ * codes that begin with 0 are in the first slots, codes that begin with 1 in
  * the last ones, empty slots between them. A byte has the number of the first
  * ones, and a byte the classes of the codes that were spilled. The first and
  * the last slot may be permanent: one of them stands for 15 copies of its code,
- * which no removal takes away.
+ * which no removal takes away. Codes may have a stop bit, their lowest 1, and
+ * then only the bits above it count.
  *
- * A bucket of halves that more keys went to than it holds is saturated: all
- * slots are empty, the last two bytes are 0xFF, and every lookup answers "yes".
- * As all classes count as spilled, a lookup notices that only where it looks
- * for spilled entries.
+ * A bucket that more keys went to than it holds is saturated: all slots are
+ * empty, the last two bytes are 0xFF, and every lookup answers "yes". As all
+ * classes count as spilled, a lookup notices that only where it looks for
+ * spilled entries.
  *
- * A slot is stored in two ways. Its high bits are a lane: 8 bits in runs, 16 in
- * halves. The others are one bit in each of some planes, which follow the
- * lanes, the plane of the lowest bit first; each has one bit for each slot. So
- * vectors compare lanes without unpacking them, and words compare planes.
+ * A slot is stored in two ways. Its high 16 bits are a lane. The others are one
+ * bit in each of some planes, which follow the lanes, the plane of the lowest
+ * bit first; each has one bit for each slot. So vectors compare lanes without
+ * unpacking them, and words compare planes.
  */
 #ifndef CALYX_BUCKET_SLOTS_H
 #define CALYX_BUCKET_SLOTS_H
@@ -41,17 +30,11 @@
 #include "base/compiler.h"
 
 enum {
-    WIDTH_LEAST = 9, /* bits of a code; a shape's probes are 1 at this   */
+    WIDTH_OF_ONE = 9, /* bits of a code: a shape's probes are 1 at this   */
     WIDTH_MOST = 24,
-    /* Of filters at 1 % and 0.1 % that do not grow: these, and the width of
-     * filters at 1 % that do, have loops of their own. */
-    WIDTH_FIXED = 12,
-    WIDTH_FIXED_LOW = 15,
-    WIDTH_RUNS = 16,    /* at most                                          */
-    WIDTH_GROWING = 17, /* at least; the one of filters at 1 %              */
+    WIDTH_GROWING = 17, /* at least; of filters at 1 %, with its own loops  */
     BUCKET_BYTES = 64,
-    RUN_BITS_MOST = 4,
-    END_MASK = 63, /* in the byte of a run                             */
+    LANE_BITS = 16,
     SPILLED_BIT = 7,
     LOW_AT = 62,   /* byte: number of codes that begin with 0          */
     LOW_MASK = 63, /* of that byte                                     */
@@ -70,19 +53,9 @@ static inline uint32_t code_mask(uint32_t width) {
     return (UINT32_C(1) << width) - 1;
 }
 
-ALWAYS_INLINE bool has_runs(uint32_t width) {
-    return width <= WIDTH_RUNS;
-}
-
-/* First bits of a code that its slot does not have. Where there are planes,
- * fewer runs leave room for more slots. */
-ALWAYS_INLINE uint32_t place_bits(uint32_t width) {
-    if (!has_runs(width)) return 1;
-    return width - 8 <= RUN_BITS_MOST ? width - 8 : RUN_BITS_MOST - 1;
-}
-
+/* A code without its first bit, which says where in the line its slot is. */
 ALWAYS_INLINE uint32_t slot_mask(uint32_t width) {
-    return code_mask(width - place_bits(width));
+    return code_mask(width - 1);
 }
 
 /* Does a code that is stored, not 0, agree with the bits wanted? Those above
@@ -121,30 +94,16 @@ static inline void count_copy(struct copies *copies, uint32_t code,
 
 /* ---- Slots --------------------------------------------------------------- */
 
-ALWAYS_INLINE uint32_t runs_of(uint32_t width) {
-    return UINT32_C(1) << place_bits(width);
-}
-
-/* The byte before those of the runs: it is 0, where the first one begins. */
-ALWAYS_INLINE uint32_t ends_at(uint32_t width) {
-    return BUCKET_BYTES - 1 - runs_of(width);
-}
-
 ALWAYS_INLINE uint32_t slots_of(uint32_t width) {
-    const uint32_t bytes = has_runs(width) ? ends_at(width) : LOW_AT;
-    return 8 * bytes / (width - place_bits(width));
+    return 8 * LOW_AT / (width - 1);
 }
 
 ALWAYS_INLINE uint64_t all_slots(uint32_t width) {
     return UINT64_MAX >> (64 - slots_of(width));
 }
 
-ALWAYS_INLINE uint32_t lane_bits(uint32_t width) {
-    return has_runs(width) ? 8 : 16;
-}
-
 ALWAYS_INLINE uint32_t planes_of(uint32_t width) {
-    return width - place_bits(width) - lane_bits(width);
+    return width - 1 - LANE_BITS;
 }
 
 ALWAYS_INLINE uint32_t lane_of(uint32_t code, uint32_t width) {
@@ -158,7 +117,7 @@ struct plane_place {
 };
 
 ALWAYS_INLINE struct plane_place plane_at(uint32_t j, uint32_t width) {
-    const uint32_t bit = slots_of(width) * (lane_bits(width) + j);
+    const uint32_t bit = slots_of(width) * (LANE_BITS + j);
     const uint32_t byte = bit / 8 < 56 ? bit / 8 : 56;
     return (struct plane_place){byte, bit - 8 * byte};
 }
@@ -179,138 +138,13 @@ static inline void put_plane(uint8_t *line, uint32_t j, uint32_t width,
 
 static inline uint32_t get_slot(const uint8_t *line, uint32_t i,
                                 uint32_t width) {
-    const uint32_t lane = has_runs(width) ? line[i] : load16(line + 2 * i);
-    uint32_t slot = lane << planes_of(width);
+    uint32_t slot = (uint32_t)load16(line + 2 * i) << planes_of(width);
     for (uint32_t j = 0; j < planes_of(width); j++)
         slot |= (uint32_t)(get_plane(line, j, width) >> i & 1) << j;
     return slot;
 }
 
-/* ---- Runs ---------------------------------------------------------------- */
-
-ALWAYS_INLINE uint32_t run_of(uint32_t code, uint32_t width) {
-    return code >> (width - place_bits(width));
-}
-
-/* Beginning and end of a run, and whether a code of it was spilled. Numbers
- * from a damaged file may be anything below 64. */
-struct run_bounds {
-    uint64_t begin, end;
-    uint8_t spilled; /* bit 7 */
-};
-
-ALWAYS_INLINE struct run_bounds bounds_of(const uint8_t *line, uint32_t width,
-                                          uint32_t run) {
-    const uint64_t two = load16(line + ends_at(width) + run);
-    return (struct run_bounds){
-        .begin = two & END_MASK,
-        .end = two >> 8 & END_MASK,
-        .spilled = (uint8_t)(two >> 8),
-    };
-}
-
-/* Those of a mask of slots that are in the run, moved to the lowest bits. */
-ALWAYS_INLINE uint64_t in_run(uint64_t slots, struct run_bounds run) {
-    return (slots & ((UINT64_C(1) << run.end) - 1)) >> run.begin;
-}
-
-/* Number of slots in use: those before this one. */
-ALWAYS_INLINE uint32_t run_slots(const uint8_t *line, uint32_t width) {
-    const uint32_t end = line[BUCKET_BYTES - 1] & END_MASK;
-    return end < slots_of(width) ? end : slots_of(width);
-}
-
-/* Add to the ends of this run and of those behind it. */
-static inline void move_ends(uint8_t *line, uint32_t width, uint32_t run,
-                             int by) {
-    for (uint32_t i = run; i < runs_of(width); i++) {
-        uint8_t *const end = line + ends_at(width) + 1 + i;
-        *end = (uint8_t)(*end + by);
-    }
-}
-
-/* All planes of a line with runs, which begin with a byte. They are written at
- * once: to load what was written in parts just before would take long. */
-struct plane_words {
-    uint64_t word[3];
-};
-
-/* Planes with another slot before slot i. */
-ALWAYS_INLINE struct plane_words open_planes(const uint8_t *line,
-                                             uint32_t width, uint32_t i,
-                                             uint32_t slot) {
-    const uint64_t below = (UINT64_C(1) << i) - 1;
-    struct plane_words planes = {{0}};
-#pragma GCC unroll 8
-    for (uint32_t j = 0; j < planes_of(width); j++) {
-        const uint64_t old = get_plane(line, j, width);
-        const uint64_t plane = ((old & below) | (old & ~below) << 1 |
-                                (uint64_t)(slot >> j & 1) << i) &
-                               all_slots(width);
-        const uint32_t at = slots_of(width) * j;
-        planes.word[at / 64] |= plane << at % 64;
-        if (at / 64 < 2)
-            planes.word[at / 64 + 1] |= plane >> 1 >> (63 - at % 64);
-    }
-    return planes;
-}
-
-ALWAYS_INLINE void put_planes(uint8_t *line, uint32_t width,
-                              struct plane_words planes) {
-    const uint32_t bytes = (slots_of(width) * planes_of(width) + 7) / 8;
-    uint8_t *const to = line + slots_of(width);
-    for (uint32_t i = 0; i < bytes / 8; i++)
-        store64(to + 8 * i, planes.word[i]);
-    for (uint32_t i = bytes / 8 * 8; i < bytes; i++)
-        to[i] = (uint8_t)(planes.word[i / 8] >> 8 * (i % 8));
-}
-
-/* Without slot i. */
-static inline void close_planes(uint8_t *line, uint32_t width, uint32_t i) {
-    for (uint32_t j = 0; j < planes_of(width); j++) {
-        const uint64_t plane = get_plane(line, j, width) & all_slots(width);
-        const uint64_t below = (UINT64_C(1) << i) - 1;
-        put_plane(line, j, width, (plane & below) | (plane >> 1 & ~below));
-    }
-}
-
-/* Where a new code of a run goes, in a line with this number of slots in use:
- * behind the others. */
-ALWAYS_INLINE uint32_t new_slot(const uint8_t *line, uint32_t width,
-                                uint32_t run, uint32_t used) {
-    const uint32_t end = line[ends_at(width) + 1 + run] & END_MASK;
-    return end < used ? end : used;
-}
-
-/* To a line that is not full. */
-static inline void put_in_run(uint8_t *line, uint32_t width, uint32_t code) {
-    const uint32_t used = run_slots(line, width), run = run_of(code, width);
-    const uint32_t i = new_slot(line, width, run, used);
-    const struct plane_words planes =
-        open_planes(line, width, i, code & slot_mask(width));
-    memmove(line + i + 1, line + i, used - i);
-    line[i] = (uint8_t)lane_of(code, width);
-    put_planes(line, width, planes);
-    move_ends(line, width, run, 1);
-}
-
-/* The run that slot i is in. */
-static inline uint32_t run_at(const uint8_t *line, uint32_t width, uint32_t i) {
-    uint32_t run = 0;
-    while (run + 1 < runs_of(width) && bounds_of(line, width, run).end <= i)
-        run++;
-    return run;
-}
-
-static inline void take_from_run(uint8_t *line, uint32_t width, uint32_t i) {
-    const uint32_t used = run_slots(line, width), run = run_at(line, width, i);
-    memmove(line + i, line + i + 1, used - i - 1);
-    line[used - 1] = 0;
-    close_planes(line, width, i);
-    move_ends(line, width, run, -1);
-}
-
-/* ---- Halves -------------------------------------------------------------- */
+/* ---- Lines -------------------------------------------------------------- */
 
 /* Number of slots of codes that begin with 0. A byte from a damaged file may be
  * anything. */
@@ -331,7 +165,6 @@ static inline bool has_permanent(const uint8_t *line, uint32_t width,
 
 /* Permanent slots. Those of a damaged file may be empty. */
 static inline uint64_t permanent_slots(const uint8_t *line, uint32_t width) {
-    if (has_runs(width)) return 0;
     const uint64_t first = (line[LOW_AT] & PERMANENT_FIRST) != 0;
     const uint64_t last = (line[LOW_AT] & PERMANENT_LAST) != 0;
     return first | last << (slots_of(width) - 1);
@@ -358,7 +191,7 @@ ALWAYS_INLINE uint64_t slots_like(const uint8_t *line, uint32_t code,
 ALWAYS_INLINE void put_slot(uint8_t *line, uint32_t i, uint32_t width,
                             uint32_t slot) {
     for (uint32_t j = 0; j < planes_of(width); j++) {
-        const uint32_t bit = slots_of(width) * (lane_bits(width) + j) + i;
+        const uint32_t bit = slots_of(width) * (LANE_BITS + j) + i;
         uint64_t *const word = (uint64_t *)(line + bit / 64 * 8);
         const uint64_t mask = UINT64_C(1) << bit % 64;
         const uint64_t set = (uint64_t)(slot >> j & 1) << bit % 64;
@@ -378,9 +211,10 @@ static inline void put_low(uint8_t *line, uint32_t low) {
     put_byte(line, LOW_AT, (line[LOW_AT] & ~(uint32_t)LOW_MASK) | low);
 }
 
-/* Which half could not be foreseen: no branch. */
-ALWAYS_INLINE void put_in_half(uint8_t *line, uint32_t width, uint64_t used,
-                               uint32_t code) {
+/* Store a code in a line where these slots are in use, at least one not. Which
+ * half could not be foreseen: no branch. */
+ALWAYS_INLINE void put_code(uint8_t *line, uint32_t width, uint64_t used,
+                            uint32_t code) {
     const uint64_t empty = ~used & all_slots(width);
     const uint32_t high = code >> (width - 1) & 1;
     const uint32_t first = (uint32_t)__builtin_ctzll(empty);
@@ -390,10 +224,11 @@ ALWAYS_INLINE void put_in_half(uint8_t *line, uint32_t width, uint64_t used,
     put_low(line, first + 1 - high);
 }
 
-/* Another code of the same half takes its place: never the permanent one.
- * Returns the slots that are in use then. */
-ALWAYS_INLINE uint64_t take_from_half(uint8_t *line, uint32_t width,
-                                      uint64_t used, uint32_t i) {
+/* Take the code in slot i out of a line where these slots are in use. Another
+ * code of the same half takes its place: never the permanent one. Returns the
+ * slots that are in use then. */
+ALWAYS_INLINE uint64_t take_code(uint8_t *line, uint32_t width, uint64_t used,
+                                 uint32_t i) {
     const uint32_t low = low_slots(line, width);
     const uint32_t from =
         i < low ? low - 1 : (uint32_t)__builtin_ctzll(used >> low) + low;
@@ -433,11 +268,9 @@ ALWAYS_INLINE void fill_halves(uint8_t *line, uint32_t width,
 
 /* Has the bucket of this line more keys than it holds? The first byte names
  * more slots than there are. */
-static inline bool is_saturated(const uint8_t *line, uint32_t width) {
-    return !has_runs(width) && load16(line + LOW_AT) == 0xFFFF;
+static inline bool is_saturated(const uint8_t *line) {
+    return load16(line + LOW_AT) == 0xFFFF;
 }
-
-/* ---- Both ---------------------------------------------------------------- */
 
 static inline void put_line(uint8_t *line, const uint8_t *bytes) {
     for (size_t i = 0; i < BUCKET_BYTES; i += 8)
@@ -447,7 +280,6 @@ static inline void put_line(uint8_t *line, const uint8_t *bytes) {
 
 /* Slots in use. */
 static inline uint64_t used_slots(const uint8_t *line, uint32_t width) {
-    if (has_runs(width)) return (UINT64_C(1) << run_slots(line, width)) - 1;
     uint64_t used = 0;
     for (uint32_t i = 0; i < slots_of(width); i++)
         used |= (uint64_t)(get_slot(line, i, width) != 0) << i;
@@ -457,35 +289,8 @@ static inline uint64_t used_slots(const uint8_t *line, uint32_t width) {
 /* The code in a slot that is in use. */
 static inline uint32_t get_code(const uint8_t *line, uint32_t i,
                                 uint32_t width) {
-    const uint32_t place =
-        has_runs(width) ? run_at(line, width, i) : i >= low_slots(line, width);
-    return get_slot(line, i, width) | place << (width - place_bits(width));
-}
-
-/* Store a code in a line where these slots are in use, at least one not. In
- * runs others move for it: readers that may see that look again. */
-ALWAYS_INLINE void put_code(uint8_t *line, uint32_t width, uint64_t used,
-                            uint32_t code) {
-    if (has_runs(width)) {
-        _Alignas(8) uint8_t changed[BUCKET_BYTES];
-        memcpy(changed, line, sizeof changed);
-        put_in_run(changed, width, code);
-        put_line(line, changed);
-    } else {
-        put_in_half(line, width, used, code);
-    }
-}
-
-/* Take the code in slot i out of a line where these slots are in use. Returns
- * the slots that are in use then. */
-ALWAYS_INLINE uint64_t take_code(uint8_t *line, uint32_t width, uint64_t used,
-                                 uint32_t i) {
-    if (!has_runs(width)) return take_from_half(line, width, used, i);
-    _Alignas(8) uint8_t changed[BUCKET_BYTES];
-    memcpy(changed, line, sizeof changed);
-    take_from_run(changed, width, i);
-    put_line(line, changed);
-    return used >> 1;
+    const uint32_t high = i >= low_slots(line, width);
+    return get_slot(line, i, width) | high << (width - 1);
 }
 
 /* Put a code in place of the code in slot i. */
@@ -498,19 +303,17 @@ ALWAYS_INLINE void replace_code(uint8_t *line, uint32_t width, uint64_t used,
 
 /*
  * Spilled entries have classes: each is a bit in the bucket that they come
- * from. Only lookups of a class that is there go on to look for them. In runs
- * the run is the class; in halves the fourth to sixth bit of the code, and a
- * code that has run out of these bits has all classes.
+ * from. Only lookups of a class that is there go on to look for them. The class
+ * is the fourth to sixth bit of the code, and a code that has run out of these
+ * bits has all classes.
  */
 ALWAYS_INLINE uint32_t class_of(uint32_t code, uint32_t width) {
-    if (has_runs(width)) return run_of(code, width);
     return code >> (width - 6) & (CLASSES - 1);
 }
 
-/* Its bit; in halves class 0 is the highest one. */
+/* Its bit: class 0 is the highest one. */
 static inline uint32_t class_bit(uint32_t code, uint32_t width) {
-    const uint32_t number = class_of(code, width);
-    return has_runs(width) ? UINT32_C(1) << number : UINT32_C(0x80) >> number;
+    return UINT32_C(0x80) >> class_of(code, width);
 }
 
 static inline uint32_t classes_of(uint32_t code, uint32_t width,
@@ -519,26 +322,12 @@ static inline uint32_t classes_of(uint32_t code, uint32_t width,
     return class_bit(code, width);
 }
 
-static inline uint32_t get_classes(const uint8_t *line, uint32_t width) {
-    if (!has_runs(width)) return line[CLASSES_AT];
-    uint32_t classes = 0;
-    for (uint32_t i = 0; i < runs_of(width); i++)
-        classes |= (uint32_t)(bounds_of(line, width, i).spilled >> SPILLED_BIT)
-                   << i;
-    return classes;
+static inline uint32_t get_classes(const uint8_t *line) {
+    return line[CLASSES_AT];
 }
 
-static inline void put_classes(uint8_t *line, uint32_t width,
-                               uint32_t classes) {
-    if (!has_runs(width)) {
-        put_byte(line, CLASSES_AT, classes);
-        return;
-    }
-    for (uint32_t i = 0; i < runs_of(width); i++) {
-        const uint32_t at = ends_at(width) + 1 + i;
-        put_byte(line, at,
-                 (line[at] & END_MASK) | (classes >> i & 1) << SPILLED_BIT);
-    }
+static inline void put_classes(uint8_t *line, uint32_t classes) {
+    put_byte(line, CLASSES_AT, classes);
 }
 
 /* ---- Scans --------------------------------------------------------------- */
@@ -556,11 +345,10 @@ struct lane_match {
     uint32_t lanes, last;
 };
 
-/* How a processor level compares: lanes of 8 bits that are equal to one; lanes
- * of 16 bits, where `begun` is not needed unless codes vary; lanes that are
- * slots, with the code of a key, in which bit 0 is set if codes vary. */
+/* How a processor level compares: lanes, where `begun` is not needed unless
+ * codes vary; lanes that are slots, with the code of a key, in which bit 0 is
+ * set if codes vary. */
 struct lane_scans {
-    uint64_t (*equal8)(const uint8_t *line, uint32_t lane);
     struct lane_masks (*compare16)(const uint8_t *line, uint32_t lane,
                                    uint32_t varies);
     struct lane_match (*match16)(const uint8_t *line, uint32_t code,
@@ -571,15 +359,6 @@ struct lane_scans {
 struct bucket_scan {
     uint64_t hits, used; /* slots that match; that are in use */
 };
-
-/* Slots of all runs that match but for the first bits. */
-ALWAYS_INLINE uint64_t scan_slots8(const uint8_t *line, uint32_t width,
-                                   uint32_t want, struct lane_scans scans) {
-    uint64_t hits = scans.equal8(line, lane_of(want, width));
-    for (uint32_t j = 0; j < planes_of(width); j++)
-        hits &= ~(get_plane(line, j, width) ^ -(uint64_t)(want >> j & 1));
-    return hits;
-}
 
 /* Slots of both halves. Going up through the planes, those bits of a slot count
  * that are above its stop bit; codes without one all count. */
@@ -608,18 +387,8 @@ ALWAYS_INLINE struct bucket_scan scan_bucket(const uint8_t *line,
                                              uint32_t width, uint32_t want,
                                              uint32_t varies,
                                              struct lane_scans scans) {
-    struct bucket_scan found;
-    if (has_runs(width)) {
-        const struct run_bounds run =
-            bounds_of(line, width, run_of(want, width));
-        found.used = (UINT64_C(1) << run_slots(line, width)) - 1;
-        found.hits = in_run(scan_slots8(line, width, want, scans), run)
-                         << run.begin &
-                     found.used;
-    } else {
-        found = scan_slots16(line, width, want, varies, scans);
-        found.hits &= slots_like(line, want, width);
-    }
+    struct bucket_scan found = scan_slots16(line, width, want, varies, scans);
+    found.hits &= slots_like(line, want, width);
     return found;
 }
 
@@ -648,12 +417,6 @@ ALWAYS_INLINE struct line_answer lanes_answer(uint32_t lanes, uint32_t last,
 ALWAYS_INLINE struct line_answer match_line(const uint8_t *line, uint32_t width,
                                             uint32_t want, uint32_t varies,
                                             struct lane_scans scans) {
-    if (has_runs(width)) {
-        const struct run_bounds run =
-            bounds_of(line, width, run_of(want, width));
-        const uint64_t hits = scan_slots8(line, width, want, scans);
-        return (struct line_answer){in_run(hits, run) != 0, run.spilled};
-    }
     const uint64_t hits = scan_slots16(line, width, want, varies, scans).hits;
     return (struct line_answer){
         .has = (hits & slots_like(line, want, width)) != 0,
@@ -663,7 +426,7 @@ ALWAYS_INLINE struct line_answer match_line(const uint8_t *line, uint32_t width,
 
 static inline bool may_be_spilled(const uint8_t *line, uint32_t width,
                                   uint32_t code) {
-    return get_classes(line, width) & class_bit(code, width);
+    return get_classes(line) & class_bit(code, width);
 }
 
 #endif

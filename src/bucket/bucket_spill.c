@@ -5,14 +5,12 @@
  *     [ bucket 0 | bucket 1 | ... | line 0 | line 1 | ... ]
  *
  * A line has 15 entries of 32 bits: the code, then 4 bits that say which of the
- * 16 buckets it belongs to, then the number of the probe that found room; in
- * runs, where a code may be 0, the highest bit is 1. Probe
+ * 16 buckets it belongs to, then the number of the probe that found room. Probe
  * n of a bucket goes to line index / 16 + n (n + 1) / 2, around the end, and
  * from the 32nd on to the next line: jumps find one line in four, if their
  * number is a multiple of 45. It goes to line index / 16 + n if there are 32
- * lines or less, so that it finds all. The
- * last word of a line is the number of entries that found it full and went on;
- * where it is 0, a lookup ends.
+ * lines or less, so that it finds all. The last word of a line is the number of
+ * entries that found it full and went on; where it is 0, a lookup ends.
  *
  * At 87 % of all slots, 2 % of the entries are spilled, and a tenth of these
  * went on; one in 10^6 needs more than 8 probes.
@@ -45,7 +43,7 @@ static void change_passing(const struct bucket_table *t,
 static uint32_t entries_in(const struct bucket_table *t,
                            const struct bucket_ref *at,
                            const struct probing *p) {
-    const uint32_t tag = tag_of(t->width, at, p->number);
+    const uint32_t tag = tag_of(at, p->number);
     uint32_t entries = 0;
     for (uint32_t i = 0; i < SPILL_ENTRIES; i++) {
         const uint32_t entry = get_spill_word(word_of(p, i));
@@ -110,8 +108,7 @@ bool spill(const struct bucket_table *t, const struct bucket_ref *at,
     struct probing p = first_probe(t, at);
     p.most = add_probes(how, &p);
     do {
-        const uint32_t entry = code | tag_of(t->width, at, p.number)
-                                          << t->width;
+        const uint32_t entry = code | tag_of(at, p.number) << t->width;
         for (uint32_t i = 0; i < SPILL_ENTRIES; i++) {
             if (get_spill_word(word_of(&p, i)) != 0) continue;
             change_passing(t, at, p.number, 1);
@@ -140,7 +137,7 @@ static uint32_t slot_to_spill(const uint8_t *line, uint32_t code,
                               uint32_t width, uint32_t varies) {
     const uint32_t slots = slots_of(width), own = class_of(code, width);
     const uint64_t may_go = all_slots(width) & ~permanent_slots(line, width);
-    const uint32_t classes = get_classes(line, width);
+    const uint32_t classes = get_classes(line);
     const bool has_one = is_among(class_bit(code, width), code, width, varies);
     uint64_t counts = (uint64_t)has_one << 8 * own; /* a byte for each class */
     uint64_t most = has_one;
@@ -168,13 +165,11 @@ bool spill_from(struct bucket_table *t, const struct bucket_ref *at,
                 uint32_t code) {
     uint8_t *const line = bucket_line(at);
     const uint32_t width = t->width, slots = slots_of(width);
-    const uint32_t slot =
-        has_runs(width) ? slots : slot_to_spill(line, code, width, at->varies);
+    const uint32_t slot = slot_to_spill(line, code, width, at->varies);
     const uint32_t leaves = slot < slots ? get_code(line, slot, width) : code;
     if (!spill(t, at, leaves, t->adds)) return false;
-    put_classes(line, width,
-                get_classes(line, width) |
-                    classes_of(leaves, width, at->varies));
+    put_classes(line,
+                get_classes(line) | classes_of(leaves, width, at->varies));
     if (slot == slots) return true;
     begin_move(t, at->group);
     replace_code(line, width, all_slots(width), slot, code);
@@ -208,7 +203,7 @@ uint32_t list_spilled(const struct bucket_table *t, const struct bucket_ref *at,
 void saturate_bucket(const struct bucket_table *t,
                      const struct bucket_ref *at) {
     _Alignas(8) uint8_t line[BUCKET_BYTES] = {0};
-    if (is_saturated(bucket_line(at), t->width)) return;
+    if (is_saturated(bucket_line(at))) return;
     list_spilled(t, at, NULL, 0, SPILLED_GO);
     change_passing(t, at, 1, 1);
     store16(line + LOW_AT, 0xFFFF);

@@ -32,13 +32,9 @@ static inline bool next_probe(struct probing *p) {
     return true;
 }
 
-/* The bits of an entry above the code. In runs a code may be 0: the highest bit
- * says that it is there. */
-static inline uint32_t tag_of(uint32_t width, const struct bucket_ref *at,
-                              uint32_t probe) {
-    const uint32_t mark = UINT32_C(1) << (31 - width);
-    return (uint32_t)(at->index % SPILL_BUCKETS) | probe << 4 |
-           (has_runs(width) ? mark : 0);
+/* The bits of an entry above the code. */
+static inline uint32_t tag_of(const struct bucket_ref *at, uint32_t probe) {
+    return (uint32_t)(at->index % SPILL_BUCKETS) | probe << 4;
 }
 
 static inline uint32_t get_spill_word(const void *word) {
@@ -60,11 +56,10 @@ static inline bool has_spilled(const struct bucket_table *t,
                                const struct bucket_ref *at,
                                const uint8_t *bucket) {
     struct probing p = first_probe(t, at);
-    if (is_saturated(bucket, t->width)) return true;
+    if (is_saturated(bucket)) return true;
     do {
         const uint8_t *const line = p.lines + p.line * BUCKET_BYTES;
-        const uint32_t want = at->want | tag_of(t->width, at, p.number)
-                                             << t->width;
+        const uint32_t want = at->want | tag_of(at, p.number) << t->width;
         bool found = false;
         for (uint32_t i = 0; i < SPILL_ENTRIES; i++) {
             const uint32_t entry = get_spill_word(line + 4 * i);
@@ -113,7 +108,7 @@ enum after_listing { SPILLED_STAY, SPILLED_GO };
 uint32_t list_spilled(const struct bucket_table *t, const struct bucket_ref *at,
                       uint32_t *codes, uint32_t most, enum after_listing then);
 
-/* Let a bucket of halves answer "yes" for all keys. A saturated bucket counts
+/* Let a bucket answer "yes" for all keys. A saturated bucket counts
  * as an entry that went on from its first line, so that lookups do not end
  * there. The caller lets readers look again. */
 void saturate_bucket(const struct bucket_table *t, const struct bucket_ref *at);

@@ -508,9 +508,7 @@ static calyx_status make_concurrent(calyx_filter *f) {
 
 static calyx_status start_stage(calyx_filter *f) {
     struct filter_table *const table = f->table;
-    if (table->segments == SEGMENTS_MOST || has_runs(table->t.width))
-        return CALYX_FULL;
-    if (is_in_place(f)) return CALYX_FULL;
+    if (table->segments == SEGMENTS_MOST || is_in_place(f)) return CALYX_FULL;
     if (spare_bits_of(f)) return f->concurrent ? CALYX_FULL : double_table(f);
     struct part *const last = f->newest;
     const struct part *const first = first_part(f);
@@ -643,8 +641,7 @@ static calyx_status add_to_crowded(calyx_filter *f,
                                    const struct hash_prefix *key, bool *fresh,
                                    enum insertion *became) {
     struct bucket_table *const t = &f->table->t;
-    if (f->growth <= 0 || is_in_place(f) || has_runs(t->width))
-        return CALYX_FULL;
+    if (f->growth <= 0 || is_in_place(f)) return CALYX_FULL;
     if (grow_early(f) == CALYX_NO_MEMORY) return CALYX_NO_MEMORY;
     *became = add_crowded(f, key, fresh);
     if (grow_for(f, key, fresh, became) == CALYX_NO_MEMORY)
