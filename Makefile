@@ -38,7 +38,6 @@ check:
 	@dev/check-layers
 	@dev/check-names
 	@dev/check-words
-	@dev/check-pictures
 	@dev/check-header
 	@dev/check-compilers
 	@dev/check-spare

@@ -59,7 +59,7 @@ def one(path, keys, n, p=0.01, **options):
 
 
 @pytest.mark.parametrize("kind", ["line", "split", "ribbon"])
-def test_the_filter_is_that_of_one_builder_though_workers_are_killed_in_each_phase(
+def test_the_filter_is_as_by_one_builder_though_workers_are_killed_in_each_phase(
         engine, tmp_path, kind, monkeypatch):
     folder, killed = engine.folder, []
     traps = ["_hash-begin", "_hash-end", "_build_part-begin", "_build_part-end"]

@@ -115,7 +115,7 @@ def nothing_is_left(out):
 @pytest.mark.parametrize("kind,options", [("line", ["-n600000", "--parts=7"]),
                                           ("split", ["-n", "6e5", "--parts", "7"]),
                                           ("ribbon", ["--parts=2"])])
-def test_a_filter_is_that_of_one_build_though_a_node_is_lost_in_each_phase(
+def test_a_filter_is_as_by_one_build_though_a_node_is_lost_in_each_phase(
         slurm, place, kind, options):
     for verb in ("hash", "build", "join"):
         (place / f"arm-{verb}").touch()
@@ -199,7 +199,7 @@ def test_the_end_of_a_disk_is_reported_and_the_same_command_goes_on(slurm, place
 @pytest.mark.parametrize("words", [["dedup", *LISTS], ["dedup", "-c", "-i", *LISTS],
                                    ["common", "--at-least=2", *LISTS[:3]],
                                    ["minus", *LISTS[:2]], ["common", "list0", "list4"]])
-def test_lines_by_parts_are_those_of_one_command(slurm, place, words):
+def test_lines_by_parts_are_as_by_one_command(slurm, place, words):
     started = start(*words, "--parts", "4", "--wait", "-o", "lines")
     end_of(slurm, started)
     with open("lines", "rb") as file:
@@ -224,7 +224,7 @@ def test_a_dry_run_prints_jobs_and_makes_nothing(slurm, place):
     assert status == 0 and "1024 parts" in said
 
 
-def test_options_of_keys_go_to_the_hashes_and_those_of_filters_to_the_parts(slurm, place):
+def test_options_of_keys_go_to_the_hashes_and_options_of_filters_to_the_parts(slurm, place):
     (place / "a.csv").write_text("".join(f"{i},K{i},x\n" for i in range(1000)))
     words = ["-k2", "-it,", "--comment=a b 'c'", "--seed", "7", "-p1%"]
     words[1:2] = ["-i", "-t", ","]

@@ -14,14 +14,14 @@ const now = (page, name) => page.waitForSelector(`body[data-at="${name}"] #p-${n
 const ends = { bits: "added", no: "no", maybe: "maybe", "false-positive": "false", removal: "lost", counters: "maybe",
   codes: "added", "allow-list": "listed" };
 
-// In the page. What is told of a bit or of a word, and what is; null if a caption tells
+// In the page. What is said of a bit or of a word, and what is; null if a caption says
 // neither, or if bits were cleared by force, which the library does not do.
 async function replay(text) {
   const calyx = await (globalThis.replayed ??= calyxPage.start(await calyxPage.load()));
   const query = new URL(document.getElementById("to-see").href).searchParams;
   const deeds = query.get("do").split(",").map((deed) => [deed[0], decodeURIComponent(deed.slice(1))]);
   const [, word] = text.match(/“(.+?)”/), asks = /^(?:Look up|查询)/.test(text), adds = /^(?:Add|添加) /.test(text);
-  const verdict = document.getElementById("stage-verdict").dataset.verdict; // once listed, it was asked before
+  const verdict = document.getElementById("stage-verdict").dataset.verdict; // once listed, it was queried before
   const at = deeds[verdict === "listed" ? "findLastIndex" : "findIndex"](([deed, other]) => other === word && (asks ? deed === "?" : adds && deed === "+"));
   const kind = query.get("see"), removes = calyx.can(kind, "remove");
   if (at < 0 || (!removes && deeds.slice(0, at).some(([deed]) => deed === "-"))) return null;
@@ -34,10 +34,10 @@ async function replay(text) {
   const is = bit && bitOf(bit);
   filter.free();
   const changed = text.match(/(?:goes from|由) (\d) (?:to|变为) (\d)/);
-  if (changed) return { told: [Number(changed[1]), Number(changed[2])], is: [was, is] };
+  if (changed) return { said: [Number(changed[1]), Number(changed[2])], is: [was, is] };
   const value = text.match(/: bit \d+ is (\d)/)?.[1] ?? text.match(/：第 \d+ 位(?:已经)?是 (\d)/)?.[1];
-  if (value && !verdict) return { told: Number(value), is };
-  if (asks && verdict) return { told: verdict === "listed" ? "no" : verdict, is: found ? (added ? "maybe" : "false") : added ? "lost" : "no" };
+  if (value && !verdict) return { said: Number(value), is };
+  if (asks && verdict) return { said: verdict === "listed" ? "no" : verdict, is: found ? (added ? "maybe" : "false") : added ? "lost" : "no" };
   return null;
 }
 
@@ -62,11 +62,11 @@ for (const lang of ["en", "zh"])
     await close(page);
   });
 
-// What is told at a step, the cell that it names, and a filter of the library with which
+// What is said at a step, the cell that it names, and a filter of the library with which
 // the page has nothing to do: what was done, by the link to See, is done to it again.
 async function compare(page) {
   const text = await said(page), truth = await page.evaluate(replay, text);
-  if (truth) assert.deepEqual(truth.told, truth.is, text);
+  if (truth) assert.deepEqual(truth.said, truth.is, text);
   const named = text.match(/: bit (\d+) (?:goes from \d to (\d)|is (\d))/) ??
     text.match(/：第 (\d+) 位(?:由 \d 变为 (\d)|(?:已经)?是 (\d))/);
   if (!named) return;

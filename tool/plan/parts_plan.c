@@ -125,7 +125,7 @@ static void expect_can(const struct planned *filter) {
 }
 
 /* Of files of hashes: a part ends where a block, or a lot of a static kind,
- * begins, which must be less than the margin of such a file behind it. */
+ * begins, which must be less than the margin of such a file after it. */
 static uint64_t most_parts(const struct planned *filter) {
     enum { LEAST_BODY = 4096, LEAST_KEYS_STATIC = 280000 };
     const uint64_t most = calyx_kind_can(filter->kind) & CALYX_CAN_STATIC

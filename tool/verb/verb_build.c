@@ -707,7 +707,8 @@ static const struct group options = {
          parse_flag, &force_include},
         {0, "update", "OLD",
          "With --exact, put a layer for the keys whose answer has changed over "
-         "those of OLD, instead of building all anew: then 'calyx diff' from "
+         "the layers of OLD, instead of building all anew: then 'calyx diff' "
+         "from "
          "OLD is small.",
          parse_text, &update},
         {'S', "build-memory", "SIZE",
