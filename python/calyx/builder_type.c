@@ -112,6 +112,28 @@ static PyObject *Builder_add_hashes(PyObject *object, PyObject *hashes) {
     return status == CALYX_OK ? PyLong_FromSize_t(n) : raise_error(&why);
 }
 
+static PyObject *Builder_copy_texts(PyObject *object, PyObject *from) {
+    BuilderObject *const self = (BuilderObject *)object;
+    FilterObject *const filter = (FilterObject *)from;
+    if (!PyObject_TypeCheck(from, filter_type)) {
+        PyErr_SetString(PyExc_TypeError, "copy_texts: expected a Filter");
+        return NULL;
+    }
+    calyx_error why;
+    PyThreadState *const gil = PyEval_SaveThread();
+    pthread_mutex_lock(&self->lock);
+    wait_for_filter(filter, SHARED);
+    const calyx_status status =
+        filter->filter
+            ? calyx_builder_copy_texts(self->builder, filter->filter, &why)
+            : say_closed(&why);
+    unlock_filter(filter);
+    pthread_mutex_unlock(&self->lock);
+    PyEval_RestoreThread(gil);
+    if (status != CALYX_OK) return raise_error(&why);
+    Py_RETURN_NONE;
+}
+
 static PyObject *Builder_range(PyObject *object, PyObject *unused) {
     uint64_t first, last;
     (void)unused;
@@ -162,6 +184,9 @@ static PyMethodDef builder_methods[] = {
      "add_hashes(hashes)\n--\n\n"
      "Add keys by their hashes, which Filter.hash_many returns. Return their "
      "number."},
+    {"copy_texts", Builder_copy_texts, METH_O,
+     "copy_texts(filter)\n--\n\n"
+     "Give what is built the comment and the properties of a filter."},
     {"range", Builder_range, METH_NOARGS,
      "range()\n--\n\n"
      "The first and the last hash that the builder takes, or None: a part may\n"

@@ -186,6 +186,36 @@ static int Filter_set_comment(PyObject *object, PyObject *value, void *unused) {
     return -1;
 }
 
+struct property {
+    const char *name, *value;
+};
+
+static calyx_status set_property(calyx_filter *f, void *with,
+                                 calyx_error *why) {
+    const struct property *const p = with;
+    return calyx_set_property(f, p->name, p->value, why);
+}
+
+static PyObject *Filter_set_property(PyObject *self, PyObject *words) {
+    struct property p;
+    if (!PyArg_ParseTuple(words, "sz:set_property", &p.name, &p.value) ||
+        !call_filter(self, ALONE, set_property, &p))
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *Filter_get_property(PyObject *object, PyObject *words) {
+    FilterObject *const self = (FilterObject *)object;
+    const char *name;
+    if (!PyArg_ParseTuple(words, "s:get_property", &name) ||
+        !lock_filter(self, SHARED))
+        return NULL;
+    PyObject *const found =
+        Py_BuildValue("z", calyx_property(self->filter, name));
+    unlock_filter(self);
+    return found;
+}
+
 /* ---- Whole filters ------------------------------------------------------- */
 
 static calyx_status copy_filter(calyx_filter *f, void *out, calyx_error *why) {
@@ -289,6 +319,13 @@ static PyMethodDef filter_methods[] = {
     {"copy", Filter_copy, METH_NOARGS,
      "copy()\n--\n\nA separate filter with the same keys."},
     {"clear", Filter_clear, METH_NOARGS, "clear()\n--\n\nRemove all keys."},
+    {"get_property", Filter_get_property, METH_VARARGS,
+     "get_property(name)\n--\n\nA text that is saved with the filter, or "
+     "None."},
+    {"set_property", Filter_set_property, METH_VARARGS,
+     "set_property(name, value)\n--\n\n"
+     "Save a text with the filter, for programs; None removes it. All texts\n"
+     "have at most 4096 bytes."},
     {"update", Filter_update, METH_VARARGS,
      "update(*others)\n--\n\n"
      "Add the keys of other filters, as f |= g does, or of lists and "

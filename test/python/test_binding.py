@@ -595,6 +595,36 @@ def test_wrong_options_are_refused(options):
             call(**options)
 
 
+def test_properties_are_saved_and_a_builder_copies_them(tmp_path):
+    f = Filter(10, .01)
+    assert f.get_property("key-options") is None
+    f.set_property("key-options", "-i")
+    f.set_property("é", "")
+    f.set_property("gone", "x")
+    f.set_property("gone", None)
+    f.comment = "of Python"
+    for wrong in [("a\0b", "x"), ("", "x"), ("a", "x" * 5000)]:
+        with pytest.raises(ValueError):
+            f.set_property(*wrong)
+    with pytest.raises(TypeError):
+        f.set_property("a", 5)
+    b = Builder(p=.01)
+    b.add("Rose")
+    b.copy_texts(f)
+    for wrong in (None, "text"):
+        with pytest.raises(TypeError):
+            b.copy_texts(wrong)
+    b.save(tmp_path / "a.calyx")
+    g = Filter.open(tmp_path / "a.calyx")
+    assert (g.get_property("key-options"), g.get_property("é"), g.get_property("gone"), g.comment) == (
+        "-i", "", None, "of Python")
+    f.close()
+    for call in (lambda: f.get_property("é"), lambda: f.set_property("a", "b"),
+                 lambda: b.copy_texts(f)):
+        with pytest.raises(ValueError):
+            call()
+
+
 # ---- Builder -----------------------------------------------------------------
 
 @pytest.mark.parametrize("kind", calyx.kinds())
