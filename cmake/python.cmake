@@ -49,7 +49,7 @@ set_tests_properties(cluster.dask PROPERTIES
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}/test/python ENVIRONMENT
     "PYTHONPATH=${PROJECT_BINARY_DIR}/python;PYTHONDONTWRITEBYTECODE=1;\
 CALYX=$<TARGET_FILE:calyx-command>")
-add_test(NAME example.dask COMMAND ${PROJECT_SOURCE_DIR}/examples/dask/run 300000)
+add_test(NAME example.dask COMMAND ${PROJECT_SOURCE_DIR}/examples/dask/run 2000000)
 set_tests_properties(example.dask PROPERTIES SKIP_RETURN_CODE 77 ENVIRONMENT
     "CALYX=$<TARGET_FILE:calyx-command>;CALYX_PYTHON=${PROJECT_BINARY_DIR}/python;\
 PYTHONDONTWRITEBYTECODE=1")

@@ -1,5 +1,5 @@
 """Filters of Dask collections: hashed where the keys are, shuffled by range, built in
-parts by the workers, joined into the file that one Builder would have made.
+parts by the workers, joined into the file that one 'calyx build' would have made.
 
     import calyx.dask
     calyx.dask.build(bag, "big.calyx", fpr=0.01)          # or a series
@@ -83,6 +83,9 @@ def _build_part(number, parts, keys, options, pieces):
     """The bytes of one part file."""
     with tempfile.TemporaryDirectory() as folder:
         builder = Builder(keys, part=number, parts=parts, folder=folder, **options)
+        hasher = _hasher(options)
+        hasher.set_property("key-options", "")  # keys are whole lines, for calyx check
+        builder.copy_texts(hasher)
         end, has = start_of(number + 1, parts), builder.range()
         if number < parts and has and has[1] - end >= margin_of(parts):
             raise ValueError(f"the filter is too small for {parts} parts: use fewer")
@@ -122,8 +125,8 @@ def build(data, path, fpr=0.01, *, kind=None, n=None, parts=None, **options):
     fewer for small filters.
     calyx.Builder has the further options: hash, seed, key, bits, probes.
 
-    The file equals the file of one Builder that takes the keys in the order of the partitions,
-    byte for byte. The parts come to this process one after the other, to files beside
+    The file equals the file of one 'calyx build -n' of the keys as lines, in the order of
+    the partitions, byte for byte. The parts come to this process one after the other, to files beside
     `path`, and are joined; `path` appears when it is complete.
     """
     import dask
