@@ -5,6 +5,7 @@ folder of their own, that end with the test.
         subprocess.run(["sbatch", ...], env=slurm.env)
 """
 import contextlib
+import ctypes
 import getpass
 import os
 import secrets
@@ -79,6 +80,16 @@ def children_of(pid):
     return found
 
 
+LIBC = ctypes.CDLL(None)
+PR_SET_PDEATHSIG = 1
+
+
+def die_with_parent():
+    """In a new process: even kill -9 of this one does not leave it behind. To be started
+    by the main thread, as it also dies with its thread."""
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 def kill_hard(pids):
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
@@ -133,7 +144,7 @@ class Slurm:
         with open(f"{self.folder}/{name or program}.out", "ab") as log:
             self.processes[name or program] = subprocess.Popen(
                 [is_there(program), *words], env=self.env, stdin=subprocess.DEVNULL,
-                stdout=log, stderr=log)
+                stdout=log, stderr=log, preexec_fn=die_with_parent)
 
     def start_node(self, name):
         self.start("slurmd", "-D", "-N", name, name=name)
@@ -218,7 +229,8 @@ class Dask:
         try:
             port = self.address.rpartition(":")[2]
             self.scheduler = self.start("scheduler", "dask-scheduler", "--host", "127.0.0.1",
-                                        "--port", port, "--no-dashboard")
+                                        "--port", port, "--no-dashboard",
+                                        preexec_fn=die_with_parent)
             for _ in range(self.count):
                 self.add_worker()
         except BaseException:
@@ -229,16 +241,16 @@ class Dask:
     def __exit__(self, *_):
         self.stop()
 
-    def start(self, name, *words):
+    def start(self, name, *words, **more):
         with open(f"{self.folder}/{name}.log", "ab") as log:
             return subprocess.Popen(words, env=self.env, stdin=subprocess.DEVNULL, stdout=log,
-                                    stderr=log, cwd=self.folder)
+                                    stderr=log, cwd=self.folder, **more)
 
     def add_worker(self):
         self.workers.append(self.start(
             f"worker{len(self.workers)}", "dask-worker", self.address, "--no-nanny",
             "--nthreads", "1", "--no-dashboard", "--memory-limit", "0", "--host", "127.0.0.1",
-            "--local-directory", self.folder, *self.words))
+            "--local-directory", self.folder, "--death-timeout", "60", *self.words))
 
     def lose_worker(self, pid):
         """Kill it hard, and start another."""

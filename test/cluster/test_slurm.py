@@ -2,13 +2,14 @@
 whatever is killed on the way."""
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 
 import pytest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from engines import HANGS, ROOT, Slurm, kill_hard, slurm_is_there, until  # noqa: E402
+from engines import HANGS, ROOT, Slurm, die_with_parent, kill_hard, slurm_is_there, until  # noqa: E402
 
 CALYX = os.environ.get("CALYX", f"{ROOT}/build/calyx")
 SLURM = f"{ROOT}/integrations/slurm/calyx-slurm"
@@ -59,10 +60,15 @@ def place(slurm, tmp_path, monkeypatch):
     for name, value in {**slurm.env, "CALYX": str(trap)}.items():
         monkeypatch.setenv(name, value)
     yield tmp_path
+    while children:
+        process = children.pop()
+        process.kill()
+        process.wait(HANGS)
     slurm.run("scancel", "--me")
 
 
 LISTS = [f"list{i}" for i in range(5)]
+children = []  # that tests started and must not leave behind
 
 
 def calyx(*words):
@@ -71,8 +77,9 @@ def calyx(*words):
 
 
 def start(*words):
-    return subprocess.Popen([SLURM, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                            text=True)
+    children.append(subprocess.Popen([SLURM, *words], stdout=subprocess.PIPE, text=True,
+                                    stderr=subprocess.PIPE, preexec_fn=die_with_parent))
+    return children[-1]
 
 
 def run(*words):
@@ -147,6 +154,28 @@ def test_a_task_that_is_killed_is_requeued_and_a_second_command_goes_on(slurm, p
     end_of(slurm, start(*words))
     calyx("build", "-n", "600000", "-o", "one.calyx", *LISTS)
     assert same("f.calyx", "one.calyx") and nothing_is_left("f.calyx")
+
+
+def test_wait_ends_if_slurm_does_not_answer(slurm, place, monkeypatch):
+    for name in ("sbatch", "squeue"):
+        (place / name).write_text(f"""#!/bin/sh
+if [ $0 = {place}/sbatch ] || [ ! -e {place}/gone ]; then
+    exec {shutil.which(name)} "$@"
+fi
+echo Unable to contact slurm controller >&2
+exit 1
+""")
+        (place / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{place}:{os.environ['PATH']}")
+    words = ["build", "-n600000", "--patience", "2", "--wait", "-o", "f.calyx", *LISTS]
+    (place / "gone").touch()
+    fails_with("Slurm has not answered for 2 s (Unable to contact slurm controller); jobs ",
+               *words, "--sbatch=--hold")
+    fails_with("--patience wants a number", *words, "--patience=soon")
+    slurm.run("scancel", "--me")
+    (place / "gone").unlink()
+    end_of(slurm, start(*words))
+    assert nothing_is_left("f.calyx")
 
 
 def task(step, tasks, most, number=0):
