@@ -15,7 +15,7 @@ static inline uint64_t hash_at(const struct segment *s, enum form form,
     return XXH3_64bits_withSeed(s->urls[i].data, s->urls[i].size, 0);
 }
 
-/* Those of the keys from `from` on, at most n, for a call with many. */
+/* The hashes of the keys from `from` on, at most n, for a call with many. */
 static inline const uint64_t *hashes_at(struct segment *s, enum form form,
                                         size_t from, size_t n) {
     if (form != HASHES)

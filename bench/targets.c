@@ -12,8 +12,8 @@
  *   add_ratio         calyx_add_hashes over the floor that writes, on the same
  *                     given hashes, while a filter goes from half full to full
  *   libbloom_batch    libbloom's time over calyx_has_many_u64's: both hash
- *   libbloom_single   libbloom's time over that of calyx_inline_has_u64, which
- *                     <calyx/inline.h> has for single lookups: both hash.
+ *   libbloom_single   libbloom's time over the time of calyx_inline_has_u64,
+ *                     the single lookup of <calyx/inline.h>: both hash.
  *                     (The ratio of calyx_has_u64 is a row of its own.)
  */
 #include <math.h>

@@ -67,8 +67,8 @@ struct bucket_table {
     /* Number of segments, from the first on, that lie in a row: so their
      * buckets have one start. */
     uint32_t row_segments;
-    /* By the number of a segment: its lines for spilled entries, if these are
-     * not behind its buckets; else NULL. NULL if there is no such segment. */
+    /* By the number of a segment: its lines for spilled entries, if they do
+     * not follow its buckets; else NULL. NULL if there is no such segment. */
     uint8_t **lines_of;
     uintptr_t first[FIRST_PLACES];
 };
@@ -152,7 +152,7 @@ static inline uint32_t segment_of(uint64_t unit) {
 }
 
 /* The same as a place in a list, from the number of leading zeros and the 3
- * bits behind them. Segment 0 has places 0, 4, 8 and 10, as 0, 1, 2 and 3 have
+ * bits after them. Segment 0 has places 0, 4, 8 and 10, as 0, 1, 2 and 3 have
  * other bits; segment n has place n + 11. */
 enum { MOST_ZEROS = 63 };
 ALWAYS_INLINE uint32_t segment_index(uint64_t unit) {
@@ -161,7 +161,7 @@ ALWAYS_INLINE uint32_t segment_index(uint64_t unit) {
 }
 
 /*
- * Lines for spilled entries, behind the buckets. When a growing table is full,
+ * Lines for spilled entries, after the buckets. When a growing table is full,
  * 0.77 entries of each bucket are spilled, with a deviation of 1.7, and there
  * is room for 15 / 16. The lines beyond that are for 6 deviations of the sum,
  * which are most of it in a segment of a few hundred buckets. Less than 8
@@ -216,7 +216,7 @@ static inline void find_bucket(const struct bucket_table *t, uint64_t unit,
 /* The numbers that hashes are scaled to at a stage. */
 struct bucket_scale {
     uint64_t groups;
-    uint64_t quarters; /* of groups: codes are the bits behind those */
+    uint64_t quarters; /* of groups: codes are the bits after it     */
     uint64_t buckets;  /* of all groups                              */
     uint64_t units;    /* buckets / groups at level 0                */
     uint32_t level, positions;
@@ -246,9 +246,9 @@ ALWAYS_INLINE struct bucket_scale scale_of(const struct bucket_table *t,
     return scale_at(t, stage_number(stage) + moved);
 }
 
-/* The code of a key: the bits of its hash behind those that choose the group
- * and a quarter of it. If codes vary, the stop bit is not there yet, and its
- * bit does not count. */
+/* The code of a key: the bits of its hash after the bits that choose the
+ * group and a quarter of it. If codes vary, the stop bit is not there yet, and
+ * its bit does not count. */
 ALWAYS_INLINE uint32_t code_from(uint64_t rest, uint32_t width,
                                  uint32_t varies) {
     const uint32_t bits = (uint32_t)(rest >> (64 - width));
@@ -431,7 +431,7 @@ bool bucket_make_permanent(struct bucket_table *t, const struct bucket_ref *at);
 bool bucket_relieve(struct bucket_table *t, uint64_t hash);
 
 /* Let the bucket of a hash answer "yes" for all keys. Returns the lowest hash
- * of the bucket behind it; 0 if it is the last. */
+ * of the next bucket; 0 if it is the last. */
 uint64_t bucket_saturate(struct bucket_table *t, uint64_t hash);
 /* The buckets of all hashes from `low` to `high`. */
 void bucket_saturate_range(struct bucket_table *t, uint64_t low, uint64_t high);
@@ -446,7 +446,7 @@ struct bucket_sums bucket_sum(const struct bucket_table *t, uint32_t segments);
 
 /* ---- bucket_merge.c ------------------------------------------------------ */
 
-/* All hashes that begin alike: what an entry knows of that of its key. */
+/* All hashes that begin alike: what an entry knows of the hash of its key. */
 struct hash_prefix {
     uint64_t hash; /* the lowest */
     uint32_t bits; /* that are known: see known_bits in bucket_merge.c */
@@ -461,8 +461,8 @@ struct prefix_list {
     struct hash_prefix prefix[PREFIXES_MOST];
 };
 
-/* Append the entries of the bucket of a hash. *next becomes the lowest hash of
- * the bucket behind it; 0 if it is the last. A saturated bucket has none; a
+/* Append the entries of the bucket of a hash. *next is set to the lowest hash
+ * of the next bucket; 0 if it is the last. A saturated bucket has none; a
  * damaged one has entries that no table makes. */
 enum listing { BUCKET_LISTED, BUCKET_SATURATED, BUCKET_DAMAGED };
 enum listing bucket_list(const struct bucket_table *t, uint64_t hash,

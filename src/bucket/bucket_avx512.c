@@ -37,7 +37,7 @@ TARGET ALWAYS_INLINE struct lane_masks compare16(const uint8_t *line,
         .zero = in_register(_mm512_testn_epi16_mask(whole, whole)),
     };
     if (varies) {
-        /* Bit 0 is a stop bit or behind one. With a 1 there a lane of 0
+        /* Bit 0 is a stop bit or after one. With a 1 there a lane of 0
          * differs, as 0 is less than 1 by 0. */
         const __m512i one = _mm512_set1_epi16(1);
         const __m512i less = _mm512_subs_epu16(whole, one);

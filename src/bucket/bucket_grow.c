@@ -117,15 +117,15 @@ ALWAYS_INLINE bool split_position(struct move *m, uint32_t c, uint32_t level,
         const uint64_t length = (uint64_t)stop << (33 - width);
         const uint32_t bits = level ? code ^ stop : code & ~UINT32_C(1);
         const uint32_t distance = (bits << (32 - width)) - at.begin;
-        const bool is_behind = distance >= at.border;
-        const uint64_t end = is_behind ? at.end : at.border;
+        const bool is_beyond = distance >= at.border;
+        const uint64_t end = is_beyond ? at.end : at.border;
         const uint32_t next = shorten ? shorter_code(code, width, level) : code;
         bad |= level ? stop >> (width - 2 - SHORT_BITS) : 0;
         bad |= distance + length > end;
         stay->code[stays] = next;
         go->code[goes] = next;
-        stays += !is_behind;
-        goes += is_behind;
+        stays += !is_beyond;
+        goes += is_beyond;
     }
     stay->n = stays;
     go->n = goes;
@@ -375,7 +375,7 @@ static void put_group(struct move *m) {
 }
 
 /* The last group that has not moved: so its lines in the next stage are new, or
- * were left by groups behind it, or are its own. */
+ * were left by groups after it, or are its own. */
 void bucket_move_group(struct bucket_table *t) {
     const uint64_t stage = t->stage, y = groups_left(t, stage) - 1;
     const uint32_t number = stage_number(stage);

@@ -19,7 +19,7 @@ struct spill_list {
     uint32_t at[BATCH_MAX + SIXTEEN];
 };
 
-/* Those of a mask that has one bit in every `step`. */
+/* Append the hashes of a mask that has one bit in every `step`. */
 ALWAYS_INLINE void append_spills(struct spill_list *spills, size_t i,
                                  uint64_t maybe, uint32_t step) {
     for (; maybe; maybe &= maybe - 1)
@@ -27,7 +27,8 @@ ALWAYS_INLINE void append_spills(struct spill_list *spills, size_t i,
             (uint32_t)(i + (size_t)__builtin_ctzll(maybe) / step);
 }
 
-/* Those of n hashes, of which the lines have said this: struct line_answer. */
+/* Append the hashes that their lines do not have but may have spilled: `found`
+ * and `spilled` come from struct line_answer. */
 ALWAYS_INLINE void list_spills(const bool *found, const uint8_t *spilled,
                                size_t n, struct spill_list *spills) {
     const uint64_t ones = UINT64_C(0x0101010101010101);
@@ -42,8 +43,8 @@ ALWAYS_INLINE void list_spills(const bool *found, const uint8_t *spilled,
 
 /*
  * What a batch finds in its lines where a slot is a lane: the lanes that match,
- * the code that is wanted, and the last word of the line. What follows
- * from these is the same for all hashes, so vectors compute it for sixteen at
+ * the code to look for, and the last word of the line. What follows
+ * from them is the same for all hashes, so vectors compute it for sixteen at
  * once.
  */
 struct lane_hits {

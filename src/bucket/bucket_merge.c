@@ -201,8 +201,8 @@ static enum insertion add_code(struct bucket_table *t,
     return KEY_ADDED;
 }
 
-/* A code of a fraction, with as many bits as are known, up to those of a new
- * one. */
+/* A code of a fraction, with as many bits as are known, up to the bits of a
+ * new code. */
 static uint32_t code_of_bits(uint64_t fraction, uint32_t known,
                              uint32_t width) {
     const uint32_t n = known < width - 1 ? known : width - 1;

@@ -75,7 +75,7 @@ static inline bool is_short(uint32_t code, uint32_t width, uint32_t varies) {
     return varies && (code & (code_mask(width) >> (SHORT_BITS + 1))) == 0;
 }
 
-/* Of codes that match one key, those of one length are equal: so copies of each
+/* Codes that match one key are equal if they have one length: so copies of each
  * are counted by their stop bits. */
 struct copies {
     uint32_t of[WIDTH_MOST];
@@ -163,7 +163,7 @@ static inline bool has_permanent(const uint8_t *line, uint32_t width,
     return line[LOW_AT] & permanent_bit(code, width);
 }
 
-/* Permanent slots. Those of a damaged file may be empty. */
+/* Permanent slots. In a damaged file they may be empty. */
 static inline uint64_t permanent_slots(const uint8_t *line, uint32_t width) {
     const uint64_t first = (line[LOW_AT] & PERMANENT_FIRST) != 0;
     const uint64_t last = (line[LOW_AT] & PERMANENT_LAST) != 0;
@@ -179,8 +179,8 @@ ALWAYS_INLINE uint64_t flip_of(uint32_t code, uint32_t width) {
     return -(uint64_t)(code >> (width - 1) & 1);
 }
 
-/* Slots of codes that begin as this one does; empty ones may be among them, and
- * bits behind those of slots. */
+/* Slots of codes that begin as this one does; empty slots may be among them,
+ * and bits after the last slot. */
 ALWAYS_INLINE uint64_t slots_like(const uint8_t *line, uint32_t code,
                                   uint32_t width) {
     return slots_below(line[LOW_AT] & LOW_MASK) ^ flip_of(code, width);
@@ -334,7 +334,7 @@ static inline void put_classes(uint8_t *line, uint32_t classes) {
 
 /* What a scan finds in the lanes of a line: a bit for each. */
 struct lane_masks {
-    uint64_t equal; /* to that of the key                                */
+    uint64_t equal; /* to the code of the key                            */
     uint64_t begun; /* the same, as far as the stop bit, which is there   */
     uint64_t zero;
 };

@@ -1,6 +1,6 @@
 /*
  * Entries that found their bucket full: spilled, to a line that 16 buckets
- * share, behind the buckets of a segment.
+ * share, after the buckets of a segment.
  *
  *     [ bucket 0 | bucket 1 | ... | line 0 | line 1 | ... ]
  *

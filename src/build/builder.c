@@ -160,7 +160,7 @@ static uint8_t *range_bytes(const calyx_builder *b) {
 }
 
 /* Where the whole body would begin, of which only the range is in memory. No
- * kernel and no construction touches other bytes than those of its hashes. */
+ * kernel and no construction touches bytes of hashes outside the range. */
 static uint8_t *body_around_range(const calyx_builder *b) {
     return (uint8_t *)((uintptr_t)range_bytes(b) - (uintptr_t)b->range.at);
 }
@@ -620,7 +620,7 @@ static calyx_status save_content(const calyx_builder *b, uint64_t items,
     return status;
 }
 
-/* The lots of the first layer. Those of the next depend on what all parts bump:
+/* The lots of the first layer. The next layers depend on what all parts bump:
  * calyx_join makes them. */
 static calyx_status save_lots(calyx_builder *b, uint64_t keys, const char *path,
                               calyx_error *why) {

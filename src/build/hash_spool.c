@@ -459,7 +459,7 @@ static calyx_status fail_crowded(calyx_error *why) {
 }
 
 /* Read the range from `*first` on, up to the end of its last unit, or as far as
- * memory reaches. Sets `*first` to what comes behind it. */
+ * memory reaches. Sets `*first` to what comes after it. */
 static calyx_status next_range(struct spool_reading *r,
                                struct hash_range *range, uint64_t *first,
                                calyx_error *why) {

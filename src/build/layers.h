@@ -31,7 +31,7 @@ calyx_status build_lots(const struct layer_options *how,
                         calyx_error *why);
 
 /* Add a layer like this one, of the hashes in the spool, and layers of what it
- * bumps, until one bumps nothing. `number` is that of the layer, from 0 on. */
+ * bumps, until one bumps nothing. `number` counts the layers, from 0 on. */
 calyx_status add_layers(const struct layer_options *how, calyx_filter *f,
                         const struct part *like, const struct hash_spool *s,
                         uint64_t memory_bytes, uint32_t number,

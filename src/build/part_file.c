@@ -84,7 +84,7 @@ uint64_t last_sum(const uint8_t *sums, size_t size, const uint8_t *head) {
 
 /* ---- The head ------------------------------------------------------------ */
 
-/* As that of a filter, but for a letter. */
+/* Differs in one letter from the magic bytes of a filter file. */
 static const uint8_t magic[8] = {0x89, 'C', 'L', 'P', '\r', '\n', 0x1A, '\n'};
 static const uint32_t PART_VERSION = 1, PART_BYTE_ORDER = 0x0A0B0C0D;
 

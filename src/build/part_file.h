@@ -44,14 +44,14 @@ struct part_head {
     uint64_t body_at, bumped_at, sums_at, file_bytes; /* in the file */
 };
 
-/* The whole filter is described by its header, as that of an empty file, in `d`
- * and behind the head. `size` bytes are there: as many as the file has, up to
+/* After the head comes the header of the whole filter, as if it were empty; it
+ * goes to `d`. `size` bytes are there: as many as the file has, up to
  * PART_HEADERS_MOST. */
 calyx_status check_part_head(const uint8_t *bytes, size_t size,
                              struct part_head *head, struct description *d,
                              calyx_error *why);
 
-/* What to write: `body` is that of the range; `bumped` is sealed, or NULL. */
+/* What to write: `body` has the range's bytes; `bumped` is sealed, or NULL. */
 struct part_content {
     const calyx_filter *f; /* its kind, hash, texts and empty first part */
     uint32_t number, count;
@@ -70,7 +70,7 @@ static inline size_t piece_size(uint64_t at, uint64_t end) {
     return (size_t)((stop < end ? stop : end) - at);
 }
 
-/* The sums of a part: those of the body, those of the bumped hashes. */
+/* The sums of a part: first of the body, then of the bumped hashes. */
 uint64_t body_pieces(const struct part_range *range);
 uint64_t bumped_pieces(uint64_t bumped);
 uint64_t bumped_sum(const void *bytes, size_t size, uint64_t number);

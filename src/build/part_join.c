@@ -1,6 +1,6 @@
 /*
  * Part files to a filter. The heads are read first: all parts must be there,
- * and of one filter. Then the bytes of the parts, one behind the other, are the
+ * and of one filter. Then the bytes of the parts, one after the other, are the
  * body of the first layer; each is compared with its checksum on the way. A
  * static filter has more layers, made of what the parts bumped.
  */

@@ -125,7 +125,7 @@ struct grouped_batch {
     size_t prefetched; /* up to this hash */
 };
 
-/* Put each hash behind the last one of its group. There is room for all. */
+/* Put each hash after the last one of its group. There is room for all. */
 ALWAYS_INLINE void scatter(struct grouped_batch *g, const uint64_t *hashes,
                            size_t from, size_t to, bool places) {
     for (size_t i = from; i < to; i++) {
@@ -146,7 +146,7 @@ static size_t room_of_fullest(const struct grouped_batch *g) {
     return room;
 }
 
-/* Close the gaps behind the groups. */
+/* Close the gaps after the groups. */
 static void compact(struct grouped_batch *g, bool places) {
     size_t sum = 0;
     for (size_t i = 0; i < GROUPS; i++) {
@@ -177,7 +177,7 @@ static void group_hashes(struct grouped_batch *g, struct batch batch,
 }
 
 /* Add the hashes of a group, whose stripes are locked. The kernel prefetches
- * those of the next groups on the way. */
+ * the lines of the next groups on the way. */
 static size_t add_group(calyx_filter *f, struct part *p,
                         struct grouped_batch *g, size_t group, bool *fresh) {
     const size_t from = group ? g->end[group - 1] : 0, to = g->end[group];

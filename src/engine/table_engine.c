@@ -11,8 +11,8 @@
 
 /* ---- Segments ------------------------------------------------------------ */
 
-/* Where the lines of a segment are, if not behind its buckets. In a table with
- * rows such a segment is in these. */
+/* Where the lines of a segment are, if they do not follow its buckets. In a
+ * table with rows such a segment is in the rows. */
 static void note_lines(struct filter_table *table, uint32_t number,
                        uint8_t *lines) {
     struct bucket_table *const t = &table->t;
@@ -79,7 +79,7 @@ static calyx_status share_table(calyx_filter *f) {
                                 : CALYX_NO_MEMORY;
 }
 
-/* A table of zeros becomes that of the filter, without segments. */
+/* A table of zeros becomes the table of the filter, without segments. */
 static void begin_table(calyx_filter *f, struct filter_table *table,
                         const struct shape *first) {
     f->table = table;
@@ -129,7 +129,7 @@ static calyx_status add_segment(calyx_filter *f) {
  *
  * A table has no rows if other threads may be reading it while segments move,
  * or if its memory is the caller's. Nor if its first segment has more than 4
- * buckets a group: the next begins behind these.
+ * buckets a group: the next begins after them.
  */
 static const uint64_t IN_ROW = 16 << 10;
 static const uint64_t ROW_MOST = UINT64_C(2) << 30;
@@ -270,9 +270,10 @@ static bool has_huge_rows(const calyx_filter *f) {
 
 /*
  * Should the lines of a segment be a block of their own? The buckets of a
- * segment are a power of two times those of the first, which allocators have
- * blocks for; with the lines behind them, a sixth of a block is lost. The lines
- * of the first one stay behind its buckets, as calyx_small wants them.
+ * segment are a power of two times the buckets of the first segment. Allocators
+ * have blocks of such sizes; with the lines after the buckets, a sixth of a
+ * block is lost. The lines of the first segment stay after its buckets, where
+ * calyx_small expects them.
  */
 static bool is_apart(const calyx_filter *f, const struct shape *shape) {
     enum { BLOCKS = 16 };
@@ -859,7 +860,7 @@ static calyx_status add_waiting(calyx_filter *f, struct prefix_list *waiting) {
     return status;
 }
 
-/* Number of keys, up to that of slots: a forged file may claim any. */
+/* Number of keys, at most the number of slots: a forged file may claim any. */
 static double keys_of(const calyx_filter *f) {
     const struct filter_table *const table = f->table;
     const double slots = (double)blocks_of(table) * slots_of(table->t.width);

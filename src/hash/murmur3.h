@@ -39,7 +39,7 @@ struct murmur3_digest {
 static const uint64_t murmur3_a = UINT64_C(0x87C37B91114253D5);
 static const uint64_t murmur3_b = UINT64_C(0x4CF5AD432745937F);
 
-/* All of the key but for its last bytes, size % 16. */
+/* All of the key except its last bytes, size % 16. */
 static inline struct murmur3_digest murmur3_blocks(struct murmur3_digest lanes,
                                                    const uint8_t *bytes,
                                                    size_t size) {

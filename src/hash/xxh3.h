@@ -1,6 +1,6 @@
 /*
  * XXH3 of 64 bits, the default hash, of numbers: inlined into callers, since a
- * call would cost as much as the hash. hash.c has that of bytes.
+ * call would cost as much as the hash. hash.c hashes bytes.
  */
 #ifndef CALYX_XXH3_H
 #define CALYX_XXH3_H

@@ -1,11 +1,11 @@
 /*
- * The counting kind: a line filter that can forget. A counter of 4 bits stands
- * behind each bit of the lines, the number of keys that set it.
+ * The counting kind: a line filter that can forget. Each bit of the lines has
+ * a counter of 4 bits, the number of keys that set it.
  *
  *     [ lines | plane 0 | plane 1 | plane 2 | plane 3 | marks ]
  *
- * Lookups read the lines alone, and cost what those of a line filter do. The
- * four bits of a counter lie far apart: a plane has one of them for each bit of
+ * Lookups read the lines alone, and cost as much as in a line filter. The four
+ * bits of a counter lie far apart: a plane has one of them for each bit of
  * the lines, at the same place. So one instruction adds to all counters of a
  * line, and, what matters for speed, few counters reach into planes 2 and 3,
  * which then need not be touched.

@@ -17,8 +17,8 @@ ALWAYS_INLINE size_t plane_offset(const struct shape *shape, size_t line,
     return (k + 1) * LINE_BYTES * (size_t)shape->blocks + line;
 }
 
-/* The marks of a line: bit 0 for plane 2, bit 1 for plane 3. Those of four
- * lines share a byte. */
+/* The marks of a line: bit 0 for plane 2, bit 1 for plane 3. The marks of
+ * four lines share a byte. */
 ALWAYS_INLINE uint32_t marks_of(const uint8_t *body, const struct shape *shape,
                                 size_t line) {
     const size_t i = line / LINE_BYTES;

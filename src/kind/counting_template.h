@@ -1,7 +1,7 @@
 /*
  * Template: the kernel functions of the counting kind for one vector level.
  * Included once a level, after the vocabulary that line_vector_template.h
- * lists. The algorithm is that of counting.c.
+ * lists. counting.c describes the algorithm.
  */
 
 TARGET ALWAYS_INLINE bool count_low(uint8_t *body, const struct shape *shape,

@@ -2,8 +2,8 @@
  * What a kernel is: the functions that set and test the bits of one kind of
  * filter at one processor level.
  *
- * Every kernel of a kind leaves exactly the same bits behind. That is what lets
- * a filter built on one machine be read on any other. The scalar kernel is the
+ * All kernels of a kind write exactly the same bits. So a filter that was built
+ * on one machine can be read on any other. The scalar kernel is the
  * definition; unit tests hold the others to it.
  */
 #ifndef CALYX_KERNEL_H
@@ -37,7 +37,7 @@ enum {
                L2 and its use, so the number of lines in flight */
 };
 
-/* Hashes to process, and hashes behind them that a later batch will process. */
+/* Hashes to process, and hashes after them that a later batch will process. */
 struct batch {
     const uint64_t *hashes;
     size_t n, more;
@@ -48,7 +48,7 @@ struct batch {
     uint64_t flip;
 };
 
-/* A batch with nothing before or behind it. */
+/* A batch with nothing before or after it. */
 static inline struct batch batch_of(const uint64_t *hashes, size_t n) {
     return (struct batch){.hashes = hashes, .n = n};
 }
@@ -79,7 +79,7 @@ struct kernel {
     bool (*has)(const uint8_t *body, const struct shape *shape, uint64_t hash);
     bool (*add)(uint8_t *body, const struct shape *shape, uint64_t hash);
 
-    /* Each hash of a batch. The first PREFETCH_DISTANCE hashes behind it are
+    /* Each hash of a batch. The first PREFETCH_DISTANCE hashes after it are
      * prefetched. `found` and `fresh` may be NULL. Both return the number of
      * trues. */
     size_t (*has_batch)(const uint8_t *body, const struct shape *shape,

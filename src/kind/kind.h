@@ -69,7 +69,7 @@ enum {
  *     if any were bumped, goes on with these: the next layer.
  *
  * An exact filter answers without an error for all keys of a set that is known,
- * the universe. Behind the layers of the included keys it has value layers, of
+ * the universe. After the layers of the included keys it has value layers, of
  * the hashes of all keys of the universe that pass the first ones: included
  * keys, and excluded ones by chance. The bit that a value layer stores for a
  * hash is the answer. The lowest bit of these hashes is not theirs: lookups
@@ -219,7 +219,7 @@ struct kind {
     const struct construction *construction; /* static                  */
 };
 
-/* Bits of a body behind those, of counters. */
+/* Bits of a body that count keys: they come after the bits of lookups. */
 uint64_t kind_counter_bits(const struct kind *kind, const struct shape *shape);
 
 /* Bits of a body that lookups read. */
@@ -234,7 +234,7 @@ bool kind_has_in_copies(const struct kind *kind, const struct shape *shape,
 const struct kind *kind_named(const char *name); /* NULL if there is none */
 const struct kind *kind_coded(uint32_t code);    /* NULL if there is none */
 
-/* All kinds, those of calyx_kinds() first. */
+/* All kinds; the kinds that calyx_kinds() lists come first. */
 extern const struct kind *const kind_table[];
 extern const uint32_t kind_count;
 

@@ -48,9 +48,10 @@ const uint32_t line_salt[LINE_COLUMNS] = {
     0x705495C7u, 0x2DF1424Bu, 0x9EFC4947u, 0x5C6BFB31u,
 };
 
-/* All sets of one column; of two, and four of those again; of three, and eight
- * again; of four, but for six. A test counts columns and pairs. Those of more
- * than four are what the others leave out. */
+/* All sets of one column; of two columns, with four sets twice; of three
+ * columns, with eight sets twice; of four columns, except six sets. A test
+ * counts columns and pairs. Sets of more than four columns are complements of
+ * sets of three, two and one. */
 #define SETS_OF_1(X) \
     X(0x01), X(0x02), X(0x04), X(0x08), X(0x10), X(0x20), X(0x40), X(0x80)
 #define SETS_OF_2(X)                                                        \
@@ -209,7 +210,7 @@ const struct kernel line2_scalar_atomic = {
 #endif
 
 #if !CALYX_NO_COUNTING
-/* The lookups of a counting filter are those of a line filter, so its kernel is
+/* A counting filter looks keys up as a line filter does, so its kernel is
  * here. */
 
 NO_CANARY static bool counting_add(uint8_t *body, const struct shape *shape,

@@ -29,7 +29,8 @@ extern const line_row line_rows[LINE_SETS];
 /* The sets that keys with a given number of probes choose from: `first` is
  * their start in line_rows, and `mask` selects the bits of a hash that are the
  * offset from there, both in bytes. `twice`: keys take all columns, and a
- * second bit in those of the set. Aligned for one instruction less a lookup. */
+ * second bit in the columns of the set. Aligned for one instruction less a
+ * lookup. */
 struct line_choice {
     _Alignas(8) uint16_t first;
     uint16_t mask;

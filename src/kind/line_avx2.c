@@ -76,8 +76,8 @@ AVX2 ALWAYS_INLINE __m256i low_half(const uint64_t *hash) {
 #endif
 }
 
-/* The products whose upper bits are the spots of a key in all 8 columns, and
- * those of its second bits. */
+/* The products of a key for all 8 columns. Their upper bits are the spots of
+ * its bits, and the bits below the spots of its second bits. */
 AVX2 ALWAYS_INLINE __m256i products_of(const uint64_t *hash) {
     return _mm256_mullo_epi32(low_half(hash),
                               _mm256_loadu_si256((const __m256i *)line_salt));

@@ -62,7 +62,7 @@ static struct weights weigh(uint32_t takes, uint32_t again) {
     return w;
 }
 
-/* The sum, and that of its terms without their signs. */
+/* The sum, and the sum of its terms without their signs. */
 struct signed_sum {
     double sum, terms;
 };

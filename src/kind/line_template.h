@@ -11,8 +11,8 @@
  *                            line_batch_template.h
  *
  * All three functions take (line, hash, choice), with the hash by address.
- * `_atomic` functions are for line2 filters that many threads add to. Those of
- * kind line have one block a key, and so locks (engine/stripes.h).
+ * `_atomic` functions are for line2 filters that many threads add to. Filters
+ * of kind line have one block a key, and so locks (engine/stripes.h).
  */
 
 /* ---- line: one line a key ------------------------------------------------ */

@@ -11,7 +11,7 @@
  *     block [ 0100..0 | 0001..0 | 1000..0 | ... | 0010..0 ]
  *              lane 0    lane 1    lane 2          lane 7
  *
- * The bits are those of the Parquet specification (SBBF), so with its hash,
+ * The bits follow the Parquet specification (SBBF), so with its hash,
  * xxh64 with seed 0, a body can be handed to a Parquet reader as it is. For all
  * else the line kind is at least as fast, and smaller: a block of 256 bits
  * fills more unevenly than a line of 512, and eight probes are the best number

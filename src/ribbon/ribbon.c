@@ -7,7 +7,7 @@
  * equation for each result bit: of 48 neighbouring rows, those that its hash
  * chooses sum up, modulo 2, to a bit of its hash. A lookup tests whether the
  * equations hold. For an absent key each holds by chance, with odds 1/2; the
- * construction solves those of all keys.
+ * construction solves the equations of all keys.
  *
  * Where more keys start than rows are free, the keys of a group of 16 rows are
  * bumped to the next layer, a smaller filter of the same make, and a flag says
@@ -151,7 +151,7 @@ static double fpr(const struct shape *shape, double items) {
 
 /* ---- Lookups in copies of lines ------------------------------------------ */
 
-/* The line of the flag first, then those of the words. */
+/* The line of the flag first, then the lines of the words. */
 static size_t offsets(const struct shape *shape, uint64_t hash, uint64_t *at) {
     const uint64_t group = group_of(hash, shape);
     const uint64_t words = words_at(first_group(group, shape), shape);

@@ -22,7 +22,7 @@ enum {
     LOT_GROUPS = 512,
     FLAG_BYTES = 64, /* of a lot                                           */
     WIDE_UNIT = 32,  /* `wide` is a multiple, so that lots are aligned     */
-    MOST_WORDS = 31  /* of a group; kernels read 32, into the flags behind */
+    MOST_WORDS = 31  /* of a group; kernels read 32, into the flags after  */
 };
 
 /*
@@ -132,8 +132,8 @@ ALWAYS_INLINE bool is_bumped(const uint8_t *flags, uint64_t group) {
     return flags[group % LOT_GROUPS / 8] >> group % 8 & 1;
 }
 
-/* Without a branch on whether the equations hold: it would be taken wrong once
- * in a while, after a wait for memory, and everything behind it with it. */
+/* Without a branch on whether the equations hold: it would be mispredicted
+ * once in a while, after a wait for memory, and all work after it be lost. */
 ALWAYS_INLINE enum layer_answer layer_answer(bool bumped, bool holds) {
     return (enum layer_answer)(2 * bumped | (holds & !bumped));
 }

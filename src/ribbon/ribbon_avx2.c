@@ -3,7 +3,7 @@
  *
  * The words of 8 or 16 result bits are one vector: a lookup is three loads,
  * three ANDs, two XORs, and the parity of 16 bits in each lane. Words that a
- * group does not have, which are those of the next, are masked off at the end.
+ * group does not have belong to the next group: they are masked off at the end.
  */
 #include "base/cpu.h"
 #if ON_X86

@@ -39,7 +39,7 @@ enum {
 
 /* Numbers are here, and not in the code, because the compiler would take
  * literals to vectors by way of general registers, again and again. Offsets are
- * in bytes, those of words in words. */
+ * in bytes, offsets of words in words. */
 struct layer_numbers {
     /* READ_8: which byte of the words of an equation is row i % 8 of matrix i /
      * 8, in a narrow group and in a wide one. */
@@ -52,7 +52,7 @@ struct layer_numbers {
     int32_t stride[2];    /* words of a group; READ_8: offset in `order`    */
     int32_t in_lot, minus_two, flag_byte;
     /* The flags of lot i are flags_base + i * lot_bytes + what is wide before
-     * its end; those of the last lot, if that is shorter, flags_base +
+     * its end; the flags of the last lot, if it is shorter, are flags_base +
      * last_flags. */
     int32_t flags_base, lot_bytes, wide_bytes, last_flags;
 };
@@ -233,7 +233,7 @@ TARGET ALWAYS_INLINE void prepare_step(const struct layer_numbers *layer,
     mix_8(layer, hashes[1], width, to->coefficients + HALF, to->result[1]);
 }
 
-/* The hashes of a step; those behind the last are 0. */
+/* The hashes of a step; the lanes after the last hash are 0. */
 TARGET ALWAYS_INLINE void prepare_from(const struct layer_numbers *layer,
                                        const struct batch *batch, size_t from,
                                        enum read_width width,
@@ -348,8 +348,9 @@ TARGET ALWAYS_INLINE __m256i sums_8(const uint8_t *body,
     return _mm256_castsi128_si256(_mm_xor_si128(z, _mm_unpackhi_epi64(z, z)));
 }
 
-/* Twelve matrices of a query: those of its first two groups in one vector, and
- * those of its third group with those of the next query. */
+/* Twelve matrices of a query: one vector has the matrices of its first two
+ * groups; another one has the matrices of its third group, and of the third
+ * group of the next query. */
 TARGET ALWAYS_INLINE __m256i sums_16(const uint8_t *body,
                                      const struct query_step *step, int from) {
     static const _Alignas(64) uint8_t turned[2][64] = {

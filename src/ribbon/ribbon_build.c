@@ -5,7 +5,7 @@
  * reduced by those before it until it starts at a row that has none yet, which
  * takes about 11 steps. If a group contradicts what is there, its equations are
  * taken out again, its flag is set and its hashes are bumped. Then each row
- * follows from the 47 rows behind it, from the last row to the first.
+ * follows from the 47 rows after it, from the last row to the first.
  */
 #include <math.h>
 #include <string.h>
@@ -30,7 +30,7 @@ static uint64_t fit_end(uint64_t groups) {
     return last && last < SPAN_GROUPS ? groups - last + SPAN_GROUPS : groups;
 }
 
-/* Small layers get more rows, so that a small one has no smaller ones behind
+/* Small layers get more rows, so that a small one has no smaller ones after
  * it. */
 static double plan_rows(uint64_t hashes, double load) {
     const double n = (double)hashes;
@@ -80,7 +80,7 @@ static uint64_t lots(const struct shape *shape) {
     return (shape->blocks + LOT_GROUPS - 1) / LOT_GROUPS;
 }
 
-/* Hashes of value layers are even, but for what the builder has in that bit. */
+/* Hashes of value layers are even, except for what the builder has in bit 0. */
 static struct lot lot(const struct shape *shape, uint64_t number) {
     const uint64_t group = number * LOT_GROUPS;
     const uint64_t at = words_at(group, shape);
@@ -153,7 +153,7 @@ static bool add_group(struct equation *rows, const struct equation *added,
     return true;
 }
 
-/* From the last row to the first, each bit follows from the 47 behind it. Rows
+/* From the last row to the first, each bit follows from the 47 after it. Rows
  * without an equation become 0. */
 static void solve(const struct equation *rows, uint64_t groups, uint32_t words,
                   uint8_t *to) {
@@ -162,10 +162,10 @@ static void solve(const struct equation *rows, uint64_t groups, uint32_t words,
         for (uint32_t i = GROUP_ROWS; i-- > 0;) {
             const struct equation *const e = &rows[GROUP_ROWS * group + i];
             for (uint32_t w = 0; w < words; w++) {
-                const uint64_t behind = bits[w] << 1;
+                const uint64_t later = bits[w] << 1;
                 const uint64_t sum =
-                    (uint64_t)__builtin_parityll(behind & e->coefficients);
-                bits[w] = behind | (sum ^ (e->result >> result_place(w) & 1));
+                    (uint64_t)__builtin_parityll(later & e->coefficients);
+                bits[w] = later | (sum ^ (e->result >> result_place(w) & 1));
             }
         }
         for (uint32_t w = 0; w < words; w++)

@@ -5,7 +5,7 @@
  * remainder of its hash in a slot of the run:
  *
  *     hash * lines     = line . rest         a number of 64 bits before and
- *     rest * 20        = run . rest          behind the point; of the first
+ *     rest * 20        = run . rest          after the point; of the first
  *     rest * R         = remainder . (lost)  rest, the high 32 bits count
  *
  *     bit 0                                    448        508    512
@@ -37,15 +37,15 @@
  * key is removed, a spilled key of its line takes the room, of the highest run
  * possible.
  *
- * Behind the lines there is a spill line for each 16 of them, with 15 words of
+ * After the lines there is a spill line for each 16 of them, with 15 words of
  * 32 bits, and a number:
  *
  *     word = 1 + run * R + remainder | line % 16 << 24 | probe << 28, or 0
  *
  * A key whose spill line is full goes to another one: probe n to n (n + 1) / 2
- * lines behind the first, or to n lines behind, of 32 lines or less. The last
- * number of a spill line counts the words that found it full and went on;
- * where it is 0, a lookup ends.
+ * lines after the first, or to n lines after it if there are 32 spill lines or
+ * less. The last number of a spill line counts the words that found it full and
+ * went on; where it is 0, a lookup ends.
  *
  * A line from which no more keys can be spilled is saturated: it has no slots,
  * and answers "yes" for all its keys. That takes 48 spilled keys of one line,

@@ -7,7 +7,7 @@
  *
  * A slot has r bits. The slots of run 0 come first, then the slots of run 1,
  * and so on; a count of 3 bits says how many each of the 20 runs has. Slots
- * behind the last run are 0. Readers may be reading a line while it changes, so
+ * after the last run are 0. Readers may be reading a line while it changes, so
  * it is read and written in words of 64 bits; fixed_engine.c says how a reader
  * notices.
  */
@@ -80,7 +80,7 @@ ALWAYS_INLINE const struct slot_form *slot_form_of(uint32_t probes) {
 /* A table in memory. */
 struct fixed_table {
     uint8_t *lines;
-    uint64_t blocks; /* lines, with the spill lines behind them */
+    uint64_t blocks; /* lines, with the spill lines after them */
     uint64_t remainders;
     struct slot_form form;
 };
@@ -101,8 +101,8 @@ ALWAYS_INLINE struct fixed_table fixed_table_of(const uint8_t *body,
     };
 }
 
-/* What is behind the number of the line in hash * blocks chooses the run, and
- * what is behind that the remainder. */
+/* In hash * blocks, the bits after the number of the line choose the run, and
+ * the bits after the run the remainder. */
 ALWAYS_INLINE struct fixed_place fixed_place_of(const struct fixed_table *t,
                                                 uint64_t hash) {
     const uint64_t runs = (hash * t->blocks >> 32) * RUNS;
@@ -254,7 +254,7 @@ ALWAYS_INLINE void open_slot(const struct fixed_table *t, uint8_t *line,
     }
 }
 
-/* Take a slot out: the slots behind it move down by one. */
+/* Take a slot out: the slots after it move down by one. */
 static inline void close_slot(const struct fixed_table *t, uint8_t *line,
                               uint64_t slot) {
     const uint64_t bits = t->form.bits, bit = slot * bits;

@@ -1,9 +1,9 @@
 /*
  * The kernel of fixed tables for x86 with AVX2: four keys at a time.
  *
- * A lookup is arithmetic on words but for two loads that depend on it: of the
- * header, and of the word that its run begins in. So a batch goes through in
- * passes over some 64 keys: lines and headers; then vectors derive from four
+ * A lookup is arithmetic on words, except for two loads that depend on it: of
+ * the header, and of the word that its run begins in. So a batch is processed
+ * in passes over some 64 keys: lines and headers; then vectors derive from four
  * headers where the runs begin; then the words are loaded, and compared.
  */
 #include "base/cpu.h"
@@ -38,7 +38,7 @@ enum { KEYS = 64 }; /* of a pass */
 
 struct pass {
     _Alignas(32) const uint8_t *line[KEYS];
-    _Alignas(32) uint64_t rest[KEYS]; /* behind hash * blocks, 32 bits        */
+    _Alignas(32) uint64_t rest[KEYS]; /* after the line in hash * blocks      */
     _Alignas(32) uint64_t header[KEYS];
     _Alignas(32) uint64_t begin[KEYS];  /* of the run: a bit of the line      */
     _Alignas(32) uint64_t want[KEYS];   /* the remainder in all fields        */
@@ -181,10 +181,10 @@ AVX2 ALWAYS_INLINE __m256i insert_in_half(__m256i half, __m256i moved,
         _mm256_or_si256(_mm256_sllv_epi64(four(remainder), at),
                         _mm256_srlv_epi64(four(remainder), back));
     const __m256i from = bits_from(four(bit), words);
-    const __m256i behind = bits_from(four(bit + bits), words);
+    const __m256i after = bits_from(four(bit + bits), words);
     return _mm256_or_si256(
         _mm256_or_si256(_mm256_andnot_si256(from, half), value),
-        _mm256_and_si256(moved, behind));
+        _mm256_and_si256(moved, after));
 }
 
 AVX2 ALWAYS_INLINE void insert_slot(const struct fixed_table *t, uint8_t *line,

@@ -264,7 +264,7 @@ def test_options_of_keys_go_to_the_hashes_and_options_of_filters_to_the_parts(sl
 
 def test_what_cannot_be_is_said_before_a_job_is_submitted(slurm, place):
     fails_with("no verb 'biuld'", "biuld")
-    fails_with("-o OUT and inputs are wanted", "build", "-o", "f")
+    fails_with("missing -o OUT or inputs", "build", "-o", "f")
     fails_with("missing: No such file", "build", "-o", "f", "missing")
     fails_with("option --allow is none that works in parts", "build", "--allow=x", "-o", "f", *LISTS)
     fails_with("option --parts wants", "dedup", "--parts=0x", "-o", "f", *LISTS)
