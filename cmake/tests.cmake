@@ -276,7 +276,7 @@ endif()
 find_program(SLURMCTLD slurmctld PATHS /usr/sbin)
 find_program(MUNGED munged PATHS /usr/sbin)
 if(SLURMCTLD AND MUNGED)
-    story(slurm ${stories}/slurm/run 300000)
+    story(slurm ${stories}/slurm/run 2000000)
     add_test(NAME cluster.slurm COMMAND /usr/bin/python3 -m pytest -q -p no:cacheprovider
         ${PROJECT_SOURCE_DIR}/test/cluster/test_slurm.py)
     set_tests_properties(cluster.slurm PROPERTIES ENVIRONMENT

@@ -5,11 +5,13 @@ however a story ends.
         server = start(appendonly="yes")     # a real one, with the module
 """
 import contextlib
+import getpass
 import multiprocessing
 import os
 import queue
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 
@@ -17,6 +19,20 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 CALYX = os.environ.get("CALYX") or os.path.join(ROOT, "build", "calyx")
 LIBRARY = (os.environ.get("CALYX_LIBRARY") or
            os.path.join(ROOT, "build", "libcalyx.so"))
+NGINX = shutil.which("nginx", path=os.environ["PATH"] + ":/usr/sbin")
+NGINX_CONFIG = """
+daemon off; user {user}; pid nginx.pid; error_log nginx.err;
+events {{ }}
+http {{
+    log_format counts '$uri $status $body_bytes_sent';
+    access_log access.log counts;
+    types {{ text/html html; text/javascript js; application/wasm wasm; text/plain txt; }}
+    client_body_temp_path tmp_body; proxy_temp_path tmp_proxy; fastcgi_temp_path tmp_fastcgi;
+    uwsgi_temp_path tmp_uwsgi; scgi_temp_path tmp_scgi;
+    keepalive_requests 100000;
+    server {{ listen 127.0.0.1:{port}; root site; }}
+}}
+"""
 
 # The tests of the module start servers, too.
 sys.path.insert(0, os.path.join(ROOT, "test", "module"))
@@ -42,6 +58,18 @@ def result_of(results, clients):
 
     until(is_there, "a client of the story has a result")
     return found[0]
+
+
+def serve(folder):
+    """nginx, of the folder "site" in this one, and its address."""
+    port = free_port()
+    with open(os.path.join(folder, "nginx.conf"), "w", encoding="ascii") as out:
+        out.write(NGINX_CONFIG.format(port=port, user=getpass.getuser()))
+    os.chmod(folder, 0o755)
+    server = subprocess.Popen([NGINX, "-p", folder, "-c", "nginx.conf"],
+                              stderr=subprocess.DEVNULL)
+    until(lambda: os.path.exists(os.path.join(folder, "nginx.pid")), "nginx is up")
+    return server, f"http://localhost:{port}/"
 
 
 @contextlib.contextmanager
