@@ -4,18 +4,29 @@
  *
  *     TARGET      the attributes of its functions
  *     STEPS       its struct bucket_steps (bucket_has.h)
+ *
+ * The algorithms are inline functions: has_in_table in bucket_has.h, and the
+ * loops in bucket_has_batch.h and bucket_add.h. Here each is compiled with the
+ * steps of the level, and as a function of its own where it is rarely needed:
+ * so the common lookup, which its bucket answers, needs no stack. Batches have
+ * a loop for each of enum batch_loop: has_loops and add_loops list them.
  */
 
+/* ---- One key ------------------------------------------------------------- */
+
+/* Other threads may be adding: a "no" counts if nothing moved meanwhile. */
 TARGET NOINLINE static bool table_has_shared(const struct bucket_table *t,
                                              uint64_t hash) {
     return has_concurrent(t, hash, STEPS);
 }
 
+/* The bucket lacks the key, and has spilled entries. */
 TARGET NOINLINE static bool table_has_spilled(const struct bucket_table *t,
                                               uint64_t hash) {
     return has_spilled_key(t, hash, STEPS);
 }
 
+/* Of any width, at any stage. */
 TARGET NOINLINE static bool table_has_any(const struct bucket_table *t,
                                           uint64_t hash) {
     const struct slow_paths slow = {.spilled = table_has_spilled};
@@ -30,6 +41,8 @@ TARGET static bool table_has(const struct bucket_table *t, uint64_t hash) {
     };
     return has_in_table(t, hash, STEPS, slow);
 }
+
+/* ---- Batches of lookups -------------------------------------------------- */
 
 TARGET NOINLINE static size_t has_batch_any(const struct bucket_table *t,
                                             struct batch batch, bool *found,
@@ -75,6 +88,8 @@ TARGET static size_t table_has_batch(const struct bucket_table *t,
                                      struct batch batch, bool *found) {
     return has_batch_in_table(t, batch, found, table_has, has_loops);
 }
+
+/* ---- Additions, removal, counts ------------------------------------------ */
 
 TARGET NOINLINE static enum insertion table_add(struct bucket_table *t,
                                                 uint64_t hash, bool *fresh) {

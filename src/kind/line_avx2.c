@@ -1,6 +1,17 @@
 /*
  * The kinds of lines on x86 with AVX2: a line is two registers of 8 words, and
  * a column stands in the same place of both.
+ *
+ * A lookup works on all 8 columns at once:
+ *
+ *     products_of       low half of the hash * the salt of each column
+ *     row_of            a 1 in the top bit of each column that the key takes
+ *     bits_in_columns   the bit of the key in each column, as the top bit: the
+ *                       top bit of a product picks one of two words, the next
+ *                       five bits shift the bit of the key up
+ *     testc             every column of the row has a 1? (in_line)
+ *
+ * An addition makes the mask of the key (vmask) in both registers, and ORs it.
  */
 #include "base/cpu.h"
 #if ON_X86
@@ -99,8 +110,9 @@ AVX2 ALWAYS_INLINE __m256i all_columns(void) {
     return _mm256_set1_epi32((int)(UINT32_C(1) << 31));
 }
 
-/* One bit in each column of a row. A shift by 32 and more, or by a negative
- * number, leaves nothing. */
+/* One bit in each column of a row: its top bit goes down by the spot in the
+ * first word, or by the spot - 32 in the second. A shift by 32 and more, or by
+ * a negative number, leaves nothing: so one of the two words stays 0. */
 AVX2 ALWAYS_INLINE vline spread(__m256i row, __m256i products) {
     const __m256i spot = _mm256_srli_epi32(products, FIRST_SPOT);
     const __m256i beyond = _mm256_sub_epi32(spot, _mm256_set1_epi32(32));
@@ -119,7 +131,8 @@ AVX2 ALWAYS_INLINE vline vmask(const uint64_t *hash,
 /* ---- One key ------------------------------------------------------------- */
 
 /* The bit of a key in each column, as the top bits of words. The top bit of a
- * product selects the word of the column, the next five the bit. */
+ * product selects the word of the column, the next five the bit: the sum of the
+ * product with itself drops the top bit. */
 AVX2 ALWAYS_INLINE __m256i bits_in_columns(const uint8_t *line,
                                            __m256i products) {
     const __m256 word =
@@ -241,7 +254,9 @@ AVX2 ALWAYS_INLINE void add_8(const struct part_view *part,
     }
 }
 
-/* A key hits if its four bits are set in both halves of its group of four. */
+/* A key hits if its four bits are set in both halves of its group of four. Two
+ * keys share a byte of `both`: the byte is doubled, and each key compares its
+ * half of its own copy. */
 AVX2 ALWAYS_INLINE __m256i all_hit(__m256i hit_masks) {
     const __m256i both =
         _mm256_and_si256(hit_masks, _mm256_srli_epi32(hit_masks, 16));
@@ -350,6 +365,7 @@ AVX2 void line_has_in_any(const struct part_view *parts, size_t count,
                           const uint64_t *hashes, size_t n, bool *found) {
     _Alignas(32) lines_of_four ring[GROUPS];
     const size_t groups = n / 4;
+    /* Fill the ring: compute the first groups, and prefetch all but one. */
     for (size_t g = 0; g < groups && g < COMPUTED_AHEAD; g++)
         for (size_t p = 0; p < count; p++) {
             compute_4(ring[g][p], &hashes[4 * g], &parts[p]);
@@ -377,6 +393,7 @@ AVX2 void line_has_in_any(const struct part_view *parts, size_t count,
         }
         or_answers(&found[4 * g], yes);
     }
+    /* Fewer than four keys at the end, part after part until one has them. */
     for (size_t i = 4 * groups; i < n; i++)
         for (size_t p = 0; p < count && !found[i]; p++)
             found[i] =

@@ -104,7 +104,10 @@ TARGET ALWAYS_INLINE size_t process_variant(const uint8_t *body,
     const size_t unrolled = steady & ~(size_t)7;
     uint8_t hit_masks[BATCH_MAX + 32];
     size_t i = 0;
+    /* Start: prefetch the lines that the batch before has not prefetched. */
     prefetch_some(&part, batch, batch.prefetched, prologue, variant.numbers);
+    /* Steady: set or test 8 keys, and prefetch the lines of the 8 keys that are
+     * PREFETCH_DISTANCE ahead. */
     for (; i < unrolled; i += 8) {
         if (variant.numbers) hash_8(batch, i + PREFETCH_DISTANCE);
         const struct prefetch_8 ahead = {batch.hashes + i + PREFETCH_DISTANCE,
@@ -112,14 +115,17 @@ TARGET ALWAYS_INLINE size_t process_variant(const uint8_t *body,
                                          variant.near};
         variant.process(&part, batch.hashes + i, choice, ahead, hit_masks + i);
     }
+    /* The end of what is to be prefetched: fewer than 8 keys. */
     prefetch_some(&part, batch, i + PREFETCH_DISTANCE,
                   steady + PREFETCH_DISTANCE, variant.numbers);
+    /* The rest: all lines are on their way. */
     for (; i + 8 <= batch.n; i += 8) {
         const struct prefetch_8 ahead = {NULL, near_hashes(batch, i), false,
                                          variant.near};
         variant.process(&part, batch.hashes + i, choice, ahead, hit_masks + i);
     }
-    memset(hit_masks + i, 0, 32); /* padding */
+    /* Hit masks to answers, 32 keys at once; the padding is not counted. */
+    memset(hit_masks + i, 0, 32);
     size_t total = 0;
     for (size_t j = 0; j < i; j += 32) {
         const __m256i hits =
@@ -127,6 +133,7 @@ TARGET ALWAYS_INLINE size_t process_variant(const uint8_t *body,
         total += store_answers(hits, i - j < 32 ? i - j : 32, variant.adds,
                                answers ? answers + j : NULL);
     }
+    /* Fewer than 8 keys at the end, one by one. */
     for (; i < batch.n; i++) {
         const uint64_t *const hash = &batch.hashes[i];
         uint8_t *const line = line_of(&part, *hash);

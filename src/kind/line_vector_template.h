@@ -19,6 +19,8 @@ TARGET ALWAYS_INLINE bool add_to_line_atomic(uint8_t *line,
                                              const uint64_t *hash,
                                              struct line_choice choice) {
     struct line_mask missing;
+    /* What the line lacks of the key. Nothing, if the key is there: then no
+     * locked instruction is used. */
     const vline bits = vandnot(vmask(hash, choice), vload(line));
     const uint32_t words = vwords(bits);
     vstore(&missing, bits);

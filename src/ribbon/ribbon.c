@@ -9,10 +9,26 @@
  * equations hold. For an absent key each holds by chance, with odds 1/2; the
  * construction solves the equations of all keys.
  *
+ * One column of the table, with equations of 6 rows in place of 48, and hashes
+ * that want a sum of 1:
+ *
+ *     row           0  1  2  3  4  5  6  7  8  9
+ *     bit           1  0  1  1  0  0  1  0  1  0
+ *     key           1  .  1  1  .  1               1 + 1 + 1 + 0 = 1: holds
+ *     absent key       1  1  .  .  1  1            0 + 1 + 0 + 1 = 0: "no"
+ *
  * Where more keys start than rows are free, the keys of a group of 16 rows are
  * bumped to the next layer, a smaller filter of the same make, and a flag says
- * so. BuRR bumps by thresholds and is 2 %
- * smaller; one flag needs less code, and less work in a lookup.
+ * so. BuRR bumps by thresholds and is 2 % smaller; one flag needs less code,
+ * and less work in a lookup.
+ *
+ *     layer 0   [ groups of 16 rows ............... | flags ]
+ *                    | keys of groups whose flag is set, 4 % of all
+ *                    v
+ *     layer 1   [ groups ... | flags ]    and so on, until nothing is bumped
+ *
+ * So a lookup reads the flag of its group and the words of three groups. If the
+ * flag is set, the next layer decides; else the equations do.
  *
  * ribbon.h has the places, ribbon_build.c the construction, doc/MATH.md why it
  * works.
@@ -27,7 +43,7 @@
 /* Result bit i: what the rows sum up to, given the words of the first group. */
 ALWAYS_INLINE uint32_t sum_of(const uint8_t *words, uint32_t count, uint32_t i,
                               uint64_t coefficients) {
-    uint64_t rows = 0;
+    uint64_t rows = 0; /* 48 bits of column i */
     for (uint32_t j = 0; j < SPAN_GROUPS; j++)
         rows |= (uint64_t)load16(words + 2 * (j * count + i)) << GROUP_ROWS * j;
     return (uint32_t)__builtin_parityll(rows & coefficients);

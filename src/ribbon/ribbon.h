@@ -6,6 +6,12 @@
  * 16 bits for each result bit, bit i for row i: `probes` words, or one more in
  * the first `wide` groups. Groups come in lots of 512: the words of the groups,
  * zeros up to a multiple of 64 bytes, and 64 bytes of flags, one bit a group.
+ *
+ *     lot     [ group 0 | group 1 | ... | group 511 | zeros | flags ]
+ *     group   [ word 0 | word 1 | ... ]    a word for each column, bit i: row i
+ *
+ * An equation of a group covers the rows of this group and of the next two. It
+ * does not leave its lot, nor the groups of one width: there it starts earlier.
  */
 #ifndef CALYX_RIBBON_H
 #define CALYX_RIBBON_H

@@ -15,7 +15,8 @@
 
 /* ---- One lookup ---------------------------------------------------------- */
 
-/* The parity of each lane of 16 bits, in its lower byte's mask bit. */
+/* The parity of each lane of 16 bits, in its lower byte's mask bit. XOR folds
+ * 16 bits to 8, and to 4, and a table has the parity of these. */
 TARGET ALWAYS_INLINE uint32_t parity_16(__m256i x) {
     const __m256i odd = _mm256_broadcastsi128_si256(
         _mm_setr_epi8(0, -1, -1, 0, -1, 0, 0, -1, -1, 0, 0, -1, 0, -1, -1, 0));
@@ -101,6 +102,7 @@ TARGET ALWAYS_INLINE void prepare_four(const uint8_t *body,
                                        const struct shape *shape,
                                        const uint64_t *hashes,
                                        struct query_ring *ring, size_t to) {
+    /* group_of: scale64 with products of 32 bits */
     const __m256i hash = _mm256_loadu_si256((const __m256i *)hashes);
     const __m256i high = _mm256_srli_epi64(hash, 32);
     const __m256i blocks = four(shape->blocks), wide = four(shape->wide);
@@ -108,6 +110,7 @@ TARGET ALWAYS_INLINE void prepare_four(const uint8_t *body,
         _mm256_add_epi64(_mm256_mul_epu32(high, blocks),
                          _mm256_srli_epi64(_mm256_mul_epu32(hash, blocks), 32)),
         32);
+    /* span_end and first_group */
     const __m256i is_wide = _mm256_cmpgt_epi64(wide, group); /* -1: yes */
     const __m256i lot_end =
         _mm256_add_epi64(_mm256_or_si256(group, four(LOT_GROUPS - 1)), four(1));
@@ -115,6 +118,7 @@ TARGET ALWAYS_INLINE void prepare_four(const uint8_t *body,
         _mm256_min_epu32(lot_end, _mm256_blendv_epi8(blocks, wide, is_wide));
     const __m256i first =
         _mm256_min_epu32(group, _mm256_sub_epi64(span_end, four(SPAN_GROUPS)));
+    /* words_at and flags_at, from the address of the body on */
     const __m256i lot =
         _mm256_add_epi64(/* LOT_GROUPS, FLAG_BYTES */
                          _mm256_slli_epi64(_mm256_srli_epi64(group, 9), 6),
@@ -124,6 +128,7 @@ TARGET ALWAYS_INLINE void prepare_four(const uint8_t *body,
         _mm256_add_epi64(
             _mm256_add_epi64(lot, four(63)),
             four_words_before(_mm256_min_epu32(lot_end, blocks), shape)));
+    /* ribbon_mix, and what ribbon_result folds */
     const __m256i low = _mm256_mul_epu32(hash, four(LOW_FACTOR));
     const __m256i mixed = _mm256_xor_si256(
         _mm256_shuffle_epi32(low, 0xB1),

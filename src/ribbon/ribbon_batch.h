@@ -131,9 +131,11 @@ ALWAYS_INLINE size_t ribbon_batch_of(const uint8_t *body,
     const size_t all = batch.n + batch.more;
     struct query_ring ring;
     size_t i = 0;
+    /* Fill the ring; the batch before has prefetched the first queries. */
     for (size_t j = 0; j < RIBBON_AHEAD && j < all; j += lanes)
         prepare_at(body, &shape, &batch, j, lanes, prepare, width,
                    j >= batch.prefetched, &ring);
+    /* Answer the oldest queries; prepare later ones in their places. */
     for (; i + lanes <= batch.n; i += lanes) {
         const size_t at = i % RIBBON_AHEAD;
 #pragma GCC unroll 4

@@ -6,6 +6,11 @@
  * takes about 11 steps. If a group contradicts what is there, its equations are
  * taken out again, its flag is set and its hashes are bumped. Then each row
  * follows from the 47 rows after it, from the last row to the first.
+ *
+ *     1 . 1 1 . 1             equations by their first rows: a band along
+ *       1 1 . . 1 1           the diagonal, the ribbon. One whose first row
+ *           1 . 1 1 . 1       is taken gets the equation of that row added:
+ *             1 1 . 1 . 1     then its first coefficient is 0.
  */
 #include <math.h>
 #include <string.h>
@@ -145,6 +150,7 @@ static bool add_group(struct equation *rows, const struct equation *added,
         while (more_b) more_b = reduce(&b);
         if (a.is.coefficients) placed[count++] = a.at;
         if (b.is.coefficients) placed[count++] = b.at;
+        /* 0 = 1, a contradiction: take the equations of the group out. */
         if (a.is.result | b.is.result) {
             while (count) *placed[--count] = nothing;
             return false;
@@ -230,6 +236,7 @@ static size_t build(const struct shape *shape, uint64_t number,
            (size_t)(flags + FLAG_BYTES - bytes) - (size_t)words_end);
     if (n == 0) memset(flags, 0xFF, FLAG_BYTES); /* every answer is "no" */
     for (uint64_t group = first; group < end; group++) {
+        /* Add the equations of a group, or set its flag and bump its hashes. */
         const size_t here = count_group(shape, group, hashes, n);
         struct equation *const rows =
             &lot_rows->rows[GROUP_ROWS * (first_group(group, shape) - first)];
@@ -243,6 +250,7 @@ static size_t build(const struct shape *shape, uint64_t number,
         hashes += here;
         n -= here;
     }
+    /* Groups of one width share no row with groups of the other width. */
     for (uint64_t group = first, to; group < end; group = to) {
         to = span_end(group, shape);
         solve(&lot_rows->rows[GROUP_ROWS * (group - first)], to - group,

@@ -15,6 +15,7 @@ TARGET ALWAYS_INLINE __m256i chosen_rows_16(const uint8_t *words,
     const __m256i all = _mm256_set1_epi64x((long long)coefficients);
     __m256i x = _mm256_setzero_si256();
     for (int j = 0; j < SPAN_GROUPS; j++) {
+        /* The 16 coefficients of group j in every lane, then its words. */
         const __m256i chosen = _mm256_shuffle_epi8(
             all, _mm256_set1_epi16((short)((2 * j + 1) << 8 | 2 * j)));
         const __m256i rows =

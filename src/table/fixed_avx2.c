@@ -66,11 +66,14 @@ AVX2 ALWAYS_INLINE __m256i sum_four(__m256i counts) {
         four(63));
 }
 
-/* From the rests and headers of four keys what follows from them. */
+/* From the rests and headers of four keys, what fixed_place_of and look_in
+ * compute for one: `run` is the bit of the header where the run's count is. */
 AVX2 ALWAYS_INLINE void derive_four(const struct fixed_table *t,
                                     struct pass *pass, size_t i) {
     const struct slot_form *const form = &t->form;
     const __m256i bits = four(form->bits), fields = four(form->fields);
+    /* The rest * 20: the whole part is the run, the rest of it times R the
+     * remainder. `want` repeats the remainder in every field. */
     const __m256i runs =
         _mm256_mul_epu32(load_four(pass->rest + i), four(RUNS));
     const __m256i run = _mm256_mul_epu32(_mm256_srli_epi64(runs, 32), four(3));
@@ -80,12 +83,14 @@ AVX2 ALWAYS_INLINE void derive_four(const struct fixed_table *t,
         _mm256_mul_epu32(remainder, four(form->ones & UINT32_MAX)),
         _mm256_slli_epi64(_mm256_mul_epu32(remainder, four(form->ones >> 32)),
                           32));
+    /* The counts before the run add up to its first slot. */
     const __m256i header = load_four(pass->header + i);
     const __m256i begin = sum_four(_mm256_and_si256(header, ones_below(run)));
     const __m256i count =
         _mm256_and_si256(_mm256_srlv_epi64(header, run), four(RUN_MOST));
     const __m256i in_word =
         _mm256_mul_epu32(_mm256_min_epu32(count, fields), bits);
+    /* may_have_spilled */
     const __m256i may_be =
         _mm256_or_si256(_mm256_cmpeq_epi64(begin, _mm256_setzero_si256()),
                         _mm256_cmpeq_epi64(count, four(RUN_MOST)));
@@ -99,8 +104,9 @@ AVX2 ALWAYS_INLINE void derive_four(const struct fixed_table *t,
                                _mm256_and_si256(spilled, may_be)));
 }
 
-/* Compare four. Returns a bit for each that was found, and 4 bits above for
- * those to look at again. */
+/* Compare four. Returns a bit for each key that was found, and 4 bits above for
+ * the keys to look at again. As equal_fields does: adding `low` to the low bits
+ * of a field carries into its highest bit unless they are 0. */
 AVX2 ALWAYS_INLINE uint32_t compare_four(const struct slot_form *form,
                                          const struct pass *pass, size_t i) {
     const __m256i low = four(form->high - form->ones);
@@ -171,7 +177,7 @@ AVX2 ALWAYS_INLINE __m256i bits_from(__m256i bit, __m256i words) {
 }
 
 /* Half a line with a slot inserted, given what its slots become if they all
- * move up. */
+ * move up: old bits before the slot, the remainder, moved bits after it. */
 AVX2 ALWAYS_INLINE __m256i insert_in_half(__m256i half, __m256i moved,
                                           __m256i words, uint64_t bit,
                                           uint64_t bits, uint64_t remainder) {
@@ -195,6 +201,8 @@ AVX2 ALWAYS_INLINE void insert_slot(const struct fixed_table *t, uint8_t *line,
     const __m128i down = _mm_cvtsi32_si128((int)(64 - bits));
     const __m256i low = _mm256_load_si256((const __m256i *)line);
     const __m256i high = _mm256_load_si256((const __m256i *)(line + 32));
+    /* `before`: the word before each word, whose top bits move up into it. The
+     * word before the upper half is word 3. */
     const __m256i low_next = _mm256_permute4x64_epi64(low, 0x93);
     const __m256i high_next = _mm256_permute4x64_epi64(high, 0x93);
     const __m256i before_low =

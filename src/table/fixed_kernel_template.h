@@ -2,8 +2,13 @@
  * The kernel of fixed tables, a template. A processor level defines
  *
  *     TARGET           the attribute that enables its instructions
- *     look_at_4    lookups of the first keys of a batch, or of none
+ *     look_at_4        lookups of the first keys of a batch, or of none
  *     insert_slot      an addition to a line that has room
+ *
+ * A lookup finds its run by the header: the sum of the counts before it is the
+ * slot where the run begins. The slots that 64 bits from there on hold are
+ * compared with the remainder, all at once. fixed.c has the idea, and all that
+ * is rare: longer runs, spilled keys, full lines.
  */
 #include "kind/prefetch.h"
 #include "table/fixed.h"
@@ -20,6 +25,7 @@ TARGET ALWAYS_INLINE struct fixed_look look_in(const struct fixed_table *t,
                                                uint64_t count,
                                                uint64_t remainder) {
     const uint64_t fields = t->form.fields;
+    /* The run as far as one word has it; `more`, if it may be elsewhere. */
     const bool found =
         equal_fields(&t->form, get_window(line, begin * t->form.bits),
                      remainder, count < fields ? count : fields) != 0;
@@ -106,6 +112,7 @@ TARGET ALWAYS_INLINE bool add_at(const struct fixed_table *t,
     const uint64_t header = get_header(line);
     const uint64_t begin = run_begin(header, at->run);
     const uint64_t count = run_count(header, at->run);
+    /* A full line or a full run spills; a saturated line stays as it is. */
     if (__builtin_expect((slots_used(header) >= t->form.slots) |
                              (count == RUN_MOST) | ((header & SATURATED) != 0),
                          false))
@@ -116,6 +123,7 @@ TARGET ALWAYS_INLINE bool add_at(const struct fixed_table *t,
     if (__builtin_expect(count > t->form.fields, false))
         found = match_run(t, line, header, at).n > 0;
     if (found && most_copies == 1) return false;
+    /* The first slot of the run; its count is one more. */
     insert_slot(t, line, begin, at->remainder,
                 header + (UINT64_C(1) << 3 * at->run));
     return !found;
