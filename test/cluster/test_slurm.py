@@ -241,7 +241,8 @@ def test_a_dry_run_prints_jobs_and_makes_nothing(slurm, place):
                                   "--sbatch", "--account=us", *LISTS)
     assert status == 0, complaint
     assert said.count("sbatch --parsable") == 4 and said.count("--account=us") == 4
-    for line in ("#SBATCH --array=1-3", "--requeue", "3 parts", "'--dependency=afterok:${hash}'"):
+    for line in ("#SBATCH --array=1-3", "--requeue", "3 parts", "'--dependency=afterok:${hash}'",
+                 "f.calyx.slurm/logs/hash-%a.log"):
         assert line in said, line
     scripts = said.split("<<'END'\n")[1:]
     for script in scripts:
@@ -262,6 +263,17 @@ def test_options_of_keys_go_to_the_hashes_and_options_of_filters_to_the_parts(sl
     assert same("f.calyx", "one.calyx")
 
 
+def test_names_may_have_blanks_quotes_newlines_and_percent_signs(slurm, place):
+    folder = "a b\n%a'$(touch run)"
+    os.mkdir(folder)
+    os.rename("list1", "-x 'y\nz")
+    end_of(slurm, start("build", "-n200000", "--wait", "-o", f"{folder}/f", "list0", "--",
+                        "-x 'y\nz"))
+    calyx("build", "-n200000", "-o", "one.calyx", "list0", "./-x 'y\nz")
+    assert same(f"{folder}/f", "one.calyx")
+    assert os.listdir(folder) == ["f"] and not os.path.exists("run")
+
+
 def test_what_cannot_be_is_said_before_a_job_is_submitted(slurm, place):
     fails_with("no verb 'biuld'", "biuld")
     fails_with("missing -o OUT or inputs", "build", "-o", "f")
@@ -271,6 +283,14 @@ def test_what_cannot_be_is_said_before_a_job_is_submitted(slurm, place):
     fails_with("cannot be made of parts", "build", "--kind=flat", "-o", "f", *LISTS)
     fails_with("without .gz or .zst", "build", "-o", "f.gz", *LISTS)
     fails_with("there is no command nowhere", "build", "--calyx", "nowhere", "-o", "f", *LISTS)
+    fails_with("option --exact is none that works in parts", "build", "--exact",
+               "--universe=list0", "-o", "f", *LISTS)
+    fails_with("option --nodes wants a number, not 'x'", "build", "--nodes=x",
+               "--node-memory=1G", "-o", "f", *LISTS)
+    fails_with("option --sbatch: No closing quotation", "build", "--sbatch='", "-o", "f", *LISTS)
+    status, said, complaint = run("dedup", "--dry-run", "-S", "1.2.3G", "-o", "f", *LISTS)
+    assert status == 1 and complaint == \
+        "calyx-slurm: expected a size such as 4G, not '1.2.3G'\n", complaint
     subprocess.run(["gzip", "-k", "list0"], check=True)
     fails_with("list0.gz is packed", "build", "-o", "f", "list0.gz")
     fails_with("too small for 9 parts: 2 at most", "build", "--kind=ribbon", "-n600000",
