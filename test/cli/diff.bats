@@ -74,3 +74,15 @@ load common
     "$CALYX" patch --force -o old.calyx old.calyx change
     cmp old.calyx new.calyx
 }
+
+@test "standard input can be one of the two files" {
+    seq 1000 | "$CALYX" build -n 2000 -o old.calyx
+    seq 1100 | "$CALYX" build -n 2000 -o new.calyx
+    "$CALYX" diff -o change - new.calyx <old.calyx
+    "$CALYX" patch -o - old.calyx - <change | cmp - new.calyx
+    run_calyx diff -o none - - <old.calyx
+    fails_with "standard input is named 2 times"
+    run_calyx patch -o none - - <old.calyx
+    fails_with "standard input is named 2 times"
+    [ ! -e none ]
+}

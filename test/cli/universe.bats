@@ -128,3 +128,22 @@ lists() {
     run_calyx build --exact --universe all --update f.calyx -o g.calyx all
     fails_with "build another filter"
 }
+
+@test "standard input is one list, and lists may be empty" {
+    lists
+    for words in "build --force-include --exact --universe - -o f.calyx" \
+        "build --force-include --exact --universe - -o f.calyx -" \
+        "verify --universe - --included - g.calyx"; do
+        [ -e g.calyx ] || "$CALYX" build --exact --universe all -o g.calyx in
+        # shellcheck disable=SC2086
+        run_calyx $words <all
+        fails_with "standard input is named 2 times"
+    done
+    [ ! -e f.calyx ]
+    "$CALYX" build --exact --universe all -o none.calyx /dev/null
+    run_calyx check -c -f none.calyx all
+    is_status 1
+    run_calyx info none.calyx
+    grep -q "exact for the 100 000" out
+    ! grep -qw inf out
+}

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "change/change_file.h"
+#include "frame/file_list.h"
 
 static const char *out;
 static bool force;
@@ -106,9 +107,9 @@ static int run(int count, char **operands) {
     struct running_sum sums[2];
     struct comparing c = {.equal = 0};
     uint64_t sizes[2] = {0, 0};
-    (void)count;
     if (!out) fail("-o CHANGE is wanted, the file to make");
     expect_output(out, force);
+    expect_one_standard_input(NULL, count, operands);
     for (int i = 0; i < 2; i++) {
         sources[i] = source_open(operands[i]);
         sum_begin(&sums[i]);

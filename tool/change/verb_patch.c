@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "change/change_file.h"
+#include "frame/file_list.h"
 
 static const char *out;
 static bool force;
@@ -126,9 +127,9 @@ static uint64_t write_new(struct byte_source *old, struct change *c,
 static int run(int count, char **operands) {
     struct change c;
     uint64_t new_sum;
-    (void)count;
     if (!out) fail("-o NEW is wanted, the filter to make");
     expect_output(out, force);
+    expect_one_standard_input(NULL, count, operands);
     read_change(operands[1], &c);
     struct byte_source *const old = source_open(operands[0]);
     struct output *const output = output_open(out, force);

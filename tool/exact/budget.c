@@ -198,22 +198,3 @@ struct sample sample_files(int count, char **files) {
     }
     return sum;
 }
-
-/* ---- Standard input -------------------------------------------------------
- */
-
-/* As -, or as /dev/stdin if it is a pipe: a file can be opened twice there. */
-static bool is_standard_input(const char *path) {
-    struct stat is, standard;
-    if (strcmp(path, "-") == 0) return true;
-    return stat(path, &is) == 0 && fstat(STDIN_FILENO, &standard) == 0 &&
-           S_ISFIFO(is.st_mode) && is.st_dev == standard.st_dev &&
-           is.st_ino == standard.st_ino;
-}
-
-void expect_one_standard_input(int count, char **files) {
-    int uses = 0;
-    for (int i = 0; i < count; i++) uses += is_standard_input(files[i]);
-    if (uses > 1)
-        fail("standard input is named %d times; it can be read once", uses);
-}

@@ -36,7 +36,4 @@ struct sample sample_file(const char *path);
 struct sample sample_files(int count, char **files); /* as one; none: a pipe */
 void sample_add(struct sample *sum, const struct sample *more);
 
-/* Fails if standard input is to be read twice. */
-void expect_one_standard_input(int count, char **files);
-
 #endif

@@ -4,6 +4,8 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static const char *list; /* NULL: none */
 
@@ -80,4 +82,23 @@ char **operands_with_files(char **operands, int *count) {
     }
     *count = (int)n;
     return all;
+}
+
+/* As -, or as /dev/stdin if it is a pipe: a file can be opened twice there. */
+static bool is_standard_input(const char *path) {
+    struct stat is, standard;
+    if (is_standard(path)) return true;
+    return stat(path, &is) == 0 && fstat(STDIN_FILENO, &standard) == 0 &&
+           S_ISFIFO(is.st_mode) && is.st_dev == standard.st_dev &&
+           is.st_ino == standard.st_ino;
+}
+
+void expect_one_standard_input(const struct texts *option, int count,
+                               char **files) {
+    int uses = count == 0;
+    for (int i = 0; i < count; i++) uses += is_standard_input(files[i]);
+    for (size_t i = 0; option && i < option->count; i++)
+        uses += is_standard_input(option->text[i]);
+    if (uses > 1)
+        fail("standard input is named %d times; it can be read once", uses);
 }

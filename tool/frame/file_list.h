@@ -27,4 +27,9 @@ void add_operand(const char *name);
  * changed. */
 char **operands_with_files(char **operands, int *count);
 
+/* Fails if standard input is to be read twice: as a file of an option, NULL if
+ * there is none, or as one of `files`, which it is if there are none. */
+void expect_one_standard_input(const struct texts *option, int count,
+                               char **files);
+
 #endif

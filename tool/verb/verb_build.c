@@ -448,6 +448,7 @@ static void make_exact(calyx_options want, int count, char **files,
     want.exact = true;
     if (!wanted.kind) want.kind = "ribbon";
     build_memory /= 2;
+    expect_one_standard_input(&universe, count, files);
     open_old(&want);
     make_builders(want);
     included = known_keys_read(hasher, build_memory, count, files);

@@ -138,7 +138,7 @@ static int run_approx(int n, char **files) {
 /* ---- The verb ------------------------------------------------------------ */
 
 static int run_verb(int n, char **files) {
-    expect_one_standard_input(n, files);
+    expect_one_standard_input(NULL, n, files);
     if (approx_rate() > 0) return run_approx(n, files);
     if (at_least > (uint64_t)n)
         fail("--at-least: expected a number from 1 to %d, the number of files, "

@@ -82,7 +82,7 @@ static size_t own_figures(const struct figures *f, struct figure *own) {
 static int run_verb(int n, char **files) {
     if (only_dups && only_unique)
         fail("--only-dups and --only-unique together leave nothing");
-    expect_one_standard_input(n, files);
+    expect_one_standard_input(NULL, n, files);
     if (approx_rate() > 0) return run_approx(n, files);
 
     const double started = seconds_now();

@@ -79,9 +79,11 @@ static void print_info(const char *name, const struct shown_filter *shown) {
         printf("  rate      %s now, %s promised\n", rate_text(is->fpr_now, a),
                rate_text(is->fpr, b));
     }
-    printf("  size      %s, %.2f bits a key at capacity\n",
-           size_text(is->bytes, a),
-           8 * (double)is->bytes / (double)is->capacity);
+    printf("  size      %s", size_text(is->bytes, a));
+    if (is->capacity) /* an exact filter may have no key */
+        printf(", %.2f bits a key at capacity",
+               8 * (double)is->bytes / (double)is->capacity);
+    printf("\n");
     printf("  bits      %s", count_text(is->bits, a));
     const bool has_slots = is->can & CALYX_CAN_GROW_IN_PLACE;
     if (!shown->lacks_bits)

@@ -161,7 +161,7 @@ static int run_exactly(int n, char **files, const struct others *others) {
 }
 
 static int run_verb(int n, char **files) {
-    expect_one_standard_input(n, files);
+    expect_one_standard_input(NULL, n, files);
     const struct others others = sort_operands(n, files);
     const int status = approx_rate() > 0 ? run_approx(files, &others)
                                          : run_exactly(n, files, &others);

@@ -18,6 +18,7 @@
 #include "exact/known_keys.h"
 #include "files/filter_file.h"
 #include "files/foreign_file.h"
+#include "frame/file_list.h"
 #include "http/http_filter.h"
 #include "input/pipeline.h"
 #include "input/source.h"
@@ -283,6 +284,8 @@ static void verify_exact(const char *path) {
     const struct stages stages = {.in_parallel = compare_answers,
                                   .in_order = count_wrong};
     char a[TEXT_SIZE], b[TEXT_SIZE];
+    expect_one_standard_input(&universe, (int)included.count,
+                              (char **)included.text);
     known = known_keys_read(filter, UINT64_MAX / 2, (int)included.count,
                             (char **)included.text);
     const struct input_totals totals =
