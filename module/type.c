@@ -161,8 +161,8 @@ static void rewrite_rebuilding(RedisModuleIO *io, RedisModuleString *key,
 
 static size_t usage(const void *value) {
     const struct filter *f = value;
-    const size_t rare = f->rare ? RM_MallocSize(f->rare) : 0;
-    return SERVERS_STRUCTS + rare + (size_t)f->layout->memory(f) +
+    const size_t extra = f->extra ? RM_MallocSize(f->extra) : 0;
+    return SERVERS_STRUCTS + extra + (size_t)f->layout->memory(f) +
            (size_t)rebuild_memory(rebuild_of(f));
 }
 
@@ -204,7 +204,7 @@ static int move(RedisModuleDefragCtx *ctx, RedisModuleString *key,
     (void)key;
     memory_move_plain(ctx, value);
     struct filter *f = *value;
-    memory_move_plain(ctx, &f->rare);
+    memory_move_plain(ctx, &f->extra);
     f->layout->move(f, ctx);
     return 0;
 }

@@ -22,7 +22,7 @@ static const char *const words[] = {"absent", "cached", "maybe"};
 static void begin_answer(RedisModuleCtx *ctx, struct filter *f,
                          enum guard_answer answer) {
     stats.guarded[answer]++;
-    if (f) rare_for(f)->guarded[answer]++;
+    if (f) extra_for(f)->guarded[answer]++;
     RM_ReplyWithArray(ctx, 2);
     RM_ReplyWithSimpleString(ctx, words[answer]);
 }

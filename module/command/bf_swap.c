@@ -38,8 +38,8 @@ static void exchange(struct swap_key *live, struct swap_key *staged) {
     const long long expires =
         RM_GetAbsExpire(live->f ? live->key : staged->key);
     if (live->f) {
-        memcpy(rare_for(staged->f)->guarded, rare_of(live->f)->guarded,
-               sizeof live->f->rare->guarded);
+        memcpy(extra_for(staged->f)->guarded, extra_of(live->f)->guarded,
+               sizeof live->f->extra->guarded);
         RM_UnlinkKey(live->key);
     }
     type_detach(staged->key, staged->f);
@@ -65,7 +65,7 @@ static void replicate_swap(RedisModuleCtx *ctx, RedisModuleString **argv,
 
 /* Stays at the largest number that replies and replicas accept. */
 static uint64_t generation_after(const struct filter *f) {
-    const uint64_t last = f ? rare_of(f)->generation : 0;
+    const uint64_t last = f ? extra_of(f)->generation : 0;
     return last < INT64_MAX ? last + 1 : INT64_MAX;
 }
 
@@ -75,7 +75,7 @@ static uint64_t swap_places(RedisModuleCtx *ctx, RedisModuleString **argv,
                             uint64_t generation) {
     if (generation == 0) generation = generation_after(live->f);
     exchange(live, staged);
-    rare_for(staged->f)->generation = generation;
+    extra_for(staged->f)->generation = generation;
     replicate_swap(ctx, argv, live, staged->f, generation);
     note_change(ctx, argv[1], "bloom.swap");
     RM_SignalModifiedKey(ctx, argv[2]);
@@ -99,7 +99,7 @@ struct swap_job {
     struct job job;
     uint64_t token, generation; /* as wanted; then as it is             */
     uint64_t swap;              /* rebuild_start_swap; 0: not yet       */
-    uint64_t staged_life;
+    uint64_t staged_identity;
     char why[400]; /* empty if all is well */
 };
 
@@ -127,7 +127,8 @@ static bool is_rebuilt(struct swap_job *j, const struct rebuild *r) {
 }
 
 static bool is_staged(struct swap_job *j, const struct filter *staged) {
-    if (!staged || (j->swap && rare_of(staged)->life != j->staged_life))
+    if (!staged ||
+        (j->swap && extra_of(staged)->identity != j->staged_identity))
         return fail_swap(j, "the staged filter was deleted, emptied or "
                             "replaced meanwhile");
     return true;
@@ -141,7 +142,7 @@ static bool open_job(RedisModuleCtx *ctx, struct swap_job *j,
     if (!is_staged(j, staged->f)) return false;
     if (j->swap) return true;
     j->swap = rebuild_start_swap(rebuild_of(live->f));
-    j->staged_life = filter_life(staged->f);
+    j->staged_identity = filter_identity(staged->f);
     return true;
 }
 
@@ -166,7 +167,7 @@ static bool add_batch(RedisModuleCtx *ctx, struct swap_job *j,
     RedisModuleString *some[REBUILD_BATCH];
     for (uint64_t round = 0; b->n > 0 && round < REBUILD_MOST_COPIES; round++) {
         struct filter *const f =
-            find_again(ctx, j->job.argv[2], j->staged_life);
+            find_again(ctx, j->job.argv[2], j->staged_identity);
         size_t left = 0;
         for (size_t i = 0; i < b->n; i++)
             if (b->times[i] > round) some[left++] = b->items[i];

@@ -39,23 +39,24 @@ static int refuse(RedisModuleCtx *ctx, const char *what, uint64_t promised,
  * dump, and detects that the filter was replaced or emptied in between.
  */
 struct cursor {
-    uint64_t life, number, sum;
+    uint64_t identity, number, sum;
 };
 
 /* Changes whenever an older dump becomes invalid (see native.c), and with
  * growth, since the head has the number of chunks. */
-static uint64_t life_of(const struct filter *f) {
+static uint64_t identity_of(const struct filter *f) {
     calyx_room room;
     calyx_info info;
     const calyx_filter *const native = native_of(f, &room);
     calyx_info_of(native, &info);
-    uint64_t life = dump_sum_with(filter_life(f), rare_of(f)->rewrites);
-    life = dump_sum_with(life, info.moves);
-    return dump_sum_with(life, info.parts);
+    uint64_t identity =
+        dump_sum_with(filter_identity(f), extra_of(f)->rewrites);
+    identity = dump_sum_with(identity, info.moves);
+    return dump_sum_with(identity, info.parts);
 }
 
 static void write_cursor(const struct cursor *at, char *text, size_t room) {
-    snprintf(text, room, "%s.%llu.%s", dump_sum_text(at->life).text,
+    snprintf(text, room, "%s.%llu.%s", dump_sum_text(at->identity).text,
              (unsigned long long)at->number, dump_sum_text(at->sum).text);
 }
 
@@ -68,7 +69,7 @@ static bool read_cursor(RedisModuleString *word, struct cursor *at) {
     memcpy(text, given, size);
     text[size] = '\0';
     unsigned long long number;
-    if (!dump_read_sum(text, DUMP_DIGITS, &at->life) ||
+    if (!dump_read_sum(text, DUMP_DIGITS, &at->identity) ||
         sscanf(text + DUMP_DIGITS, ".%llu", &number) != 1 ||
         !dump_read_sum(text + size - DUMP_DIGITS, DUMP_DIGITS, &at->sum))
         return false;
@@ -88,7 +89,8 @@ static int reply_chunk(RedisModuleCtx *ctx, const char *cursor, uint64_t sum,
 static void dump_head(RedisModuleCtx *ctx, const struct filter *f) {
     char cursor[64];
     const struct piece head = f->layout->dump_head(f);
-    write_cursor(&(struct cursor){.life = life_of(f)}, cursor, sizeof cursor);
+    write_cursor(&(struct cursor){.identity = identity_of(f)}, cursor,
+                 sizeof cursor);
     reply_chunk(ctx, cursor, dump_sum(head.bytes, head.size), head.bytes,
                 head.size);
     RM_Free(head.owned);
@@ -119,7 +121,7 @@ static void dump(RedisModuleCtx *ctx, const struct filter *f,
         RM_ReplyWithError(ctx,
                           "ERR the cursor must be 0, or the cursor of the last "
                           "reply");
-    else if (at.life != life_of(f))
+    else if (at.identity != identity_of(f))
         RM_ReplyWithError(ctx, "ERR the filter is not the one that was being "
                                "dumped, or not as it was; begin again with "
                                "cursor 0");
@@ -143,7 +145,7 @@ static int reply_status(RedisModuleCtx *ctx, const struct filter *f) {
     RM_ReplyWithLongLong(ctx, (long long)chunks_here(f));
     RM_ReplyWithLongLong(ctx, (long long)dump_chunks(f->bytes));
     return RM_ReplyWithStringBuffer(
-        ctx, dump_sum_text(rare_of(f)->loaded_sum).text, DUMP_DIGITS);
+        ctx, dump_sum_text(extra_of(f)->loaded_sum).text, DUMP_DIGITS);
 }
 
 static bool has_head(const struct filter *f, const char *bytes, size_t size) {
@@ -204,7 +206,7 @@ static int load_next(RedisModuleCtx *ctx, RedisModuleString *name,
                                       "last");
     }
     f->arrived += size;
-    rare_for(f)->loaded_sum = dump_sum_with(rare_of(f)->loaded_sum, sum);
+    extra_for(f)->loaded_sum = dump_sum_with(extra_of(f)->loaded_sum, sum);
     RM_ReplicateVerbatim(ctx);
     RM_SignalModifiedKey(ctx, name);
     return RM_ReplyWithLongLong(ctx, (long long)chunks_here(f));
@@ -250,8 +252,8 @@ static int commit(RedisModuleCtx *ctx, RedisModuleString **argv,
                           "wanted before the commit",
                           (unsigned long long)chunks_here(f),
                           (unsigned long long)dump_chunks(f->bytes));
-    if (promised != rare_of(f)->loaded_sum)
-        return refuse(ctx, "the filter", promised, rare_of(f)->loaded_sum);
+    if (promised != extra_of(f)->loaded_sum)
+        return refuse(ctx, "the filter", promised, extra_of(f)->loaded_sum);
     if (f->uncommitted) { /* else it is a repetition */
         f->uncommitted = false;
         filter_compact(f);
@@ -276,7 +278,7 @@ static int load(RedisModuleCtx *ctx, enum step step, RedisModuleString **argv,
         return reply_partial(ctx, f); /* BF.LOADCHUNK's */
     if (step == BEGIN) return begin(ctx, argv, key, f);
     if (type == KEY_MISSING) return reply_not_found(ctx);
-    if (step == COMMIT && (f->uncommitted || rare_of(f)->loaded_sum))
+    if (step == COMMIT && (f->uncommitted || extra_of(f)->loaded_sum))
         return commit(ctx, argv, f);
     if (!f->uncommitted)
         return RM_ReplyWithError(ctx, "ERR the filter is complete, and not "

@@ -173,17 +173,17 @@ static void begin_compaction(RedisModuleCtx *ctx, RedisModuleString *name,
 
 struct compact_job {
     struct job job;
-    uint64_t life;
+    uint64_t identity;
     bool begun;
 };
 
 static bool compact_step(RedisModuleCtx *ctx, struct job *job) {
     struct compact_job *const j = (struct compact_job *)job;
-    struct filter *f = find_again(ctx, job->argv[1], j->life);
+    struct filter *f = find_again(ctx, job->argv[1], j->identity);
     if (f && !j->begun && !filter_is_compacting(f)) {
         j->begun = true;
         begin_compaction(ctx, job->argv[1], f, true);
-        f = find_again(ctx, job->argv[1], j->life);
+        f = find_again(ctx, job->argv[1], j->identity);
     }
     return !f || (filter_compaction_step(f) && j->begun);
 }
@@ -211,7 +211,7 @@ static int run_cf_compact(RedisModuleCtx *ctx, RedisModuleString **argv,
         j->job.step = compact_step;
         j->job.reply = reply_compacted;
         j->job.writes = true;
-        j->life = filter_life(f);
+        j->identity = filter_identity(f);
         return steps_start(ctx, &j->job);
     }
     filter_end_compaction(f);

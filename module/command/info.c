@@ -67,13 +67,13 @@ static int reply_our_fact(RedisModuleCtx *ctx, const struct filter *f,
     } ours[] = {
         {"WINDOW", "Window in milliseconds", w ? w->milliseconds : 0},
         {"GENERATIONS", "Generations", w ? w->panes - 1 : 0},
-        {"GENERATION", "Generation", rare_of(f)->generation},
+        {"GENERATION", "Generation", extra_of(f)->generation},
         {"ALLOWED", "Allowed items", info.allowed},
         {"REBUILD", "Rebuild", r ? r->terms.token : 0},
         {"RECORDED", "Recorded for the rebuild", r ? rebuild_items(r) : 0},
-        {"ABSENT", "Guarded: absent", rare_of(f)->guarded[ABSENT]},
-        {"CACHED", "Guarded: cached", rare_of(f)->guarded[CACHED]},
-        {"MAYBE", "Guarded: maybe", rare_of(f)->guarded[MAYBE]},
+        {"ABSENT", "Guarded: absent", extra_of(f)->guarded[ABSENT]},
+        {"CACHED", "Guarded: cached", extra_of(f)->guarded[CACHED]},
+        {"MAYBE", "Guarded: maybe", extra_of(f)->guarded[MAYBE]},
     };
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
         if (is_word(field, ours[i].word)) {

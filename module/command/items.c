@@ -67,7 +67,7 @@ void items_replicate(RedisModuleCtx *ctx, const char *command,
 void items_before_change(RedisModuleCtx *ctx, const struct filter *f,
                          const struct items *items) {
     const struct items_change change = {f, items->keys, items->n};
-    steps_before_change(ctx, rare_of(f)->life, &change);
+    steps_before_change(ctx, extra_of(f)->identity, &change);
 }
 
 /* ---- Steps --------------------------------------------------------------- */
@@ -79,7 +79,7 @@ enum { COPIED_LINES = 12 };
 static uint64_t item_lines(const struct filter *f, bool changes) {
     struct filter_facts facts;
     f->layout->describe(f, &facts);
-    if (!facts.in_place && steps_await_change(rare_of(f)->life))
+    if (!facts.in_place && steps_await_change(extra_of(f)->identity))
         return facts.parts * (1 + COPIED_LINES);
     return changes ? facts.change_lines : facts.lines;
 }
@@ -112,7 +112,7 @@ static struct items next_items(struct items_job *j, const struct filter *f) {
 
 static bool run_step(RedisModuleCtx *ctx, struct job *job) {
     struct items_job *const j = (struct items_job *)job;
-    struct filter *f = find_again(ctx, job->argv[1], j->life);
+    struct filter *f = find_again(ctx, job->argv[1], j->identity);
     j->gone = !f && j->at < j->items.n;
     if (!f) return true;
     if (job->writes && !filter_compaction_step(f)) return false;
@@ -121,7 +121,7 @@ static bool run_step(RedisModuleCtx *ctx, struct job *job) {
     j->at += j->work->run(ctx, j, f, &some);
     if (j->at < j->items.n) return j->ended;
     /* A listener of the event may have deleted the filter. */
-    f = job->writes ? find_again(ctx, job->argv[1], j->life) : NULL;
+    f = job->writes ? find_again(ctx, job->argv[1], j->identity) : NULL;
     return !f || filter_compaction_step(f);
 }
 
@@ -153,7 +153,7 @@ struct items_job *items_job_new(RedisModuleCtx *ctx, const struct filter *f,
     j->job.end = end_items;
     j->job.writes = work->writes;
     j->work = work;
-    j->life = filter_life(f);
+    j->identity = filter_identity(f);
     j->family = family;
     return j;
 }

@@ -65,7 +65,7 @@ struct items_job {
     struct job job;
     struct items items;
     const struct items_work *work;
-    uint64_t life; /* of the filter                          */
+    uint64_t identity; /* of the filter                          */
     enum family family;
     size_t at;  /* items that are done                       */
     bool ended; /* those after them shall not be             */

@@ -54,12 +54,12 @@ bool find_filter(RedisModuleCtx *ctx, RedisModuleString *name, unsigned flags,
 }
 
 struct filter *find_again(RedisModuleCtx *ctx, RedisModuleString *name,
-                          uint64_t life) {
+                          uint64_t identity) {
     struct filter *f = NULL;
     RedisModuleKey *key = RM_OpenKey(ctx, name, RM_READ);
     if (type_of(key, &f) == KEY_OTHER) type_for(key, CUCKOO, &f);
     if (key) RM_CloseKey(key);
-    return f && rare_of(f)->life == life ? f : NULL;
+    return f && extra_of(f)->identity == identity ? f : NULL;
 }
 
 bool may_change(RedisModuleCtx *ctx, struct filter *f) {

@@ -28,10 +28,10 @@ RedisModuleKey *open_filter(RedisModuleCtx *ctx, RedisModuleString *name,
 bool find_filter(RedisModuleCtx *ctx, RedisModuleString *name, unsigned flags,
                  struct filter **f);
 
-/* The filter under a key if it has this life (filter_life), else NULL: for the
- * next step of a job. */
+/* The filter under a key if it has this identity (filter_identity), else NULL:
+ * for the next step of a job. */
 struct filter *find_again(RedisModuleCtx *ctx, RedisModuleString *name,
-                          uint64_t life);
+                          uint64_t identity);
 
 int reply_partial(RedisModuleCtx *ctx, const struct filter *f);
 

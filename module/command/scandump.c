@@ -113,7 +113,7 @@ static int load_piece(RedisModuleCtx *ctx, const struct loading *l,
                       struct filter *f) {
     calyx_error why = {.text = ""};
     bool changed = false;
-    if (!filter_is_partial(f)) steps_note_change(rare_of(f)->life);
+    if (!filter_is_partial(f)) steps_note_change(extra_of(f)->identity);
     if (!filter_is_partial(f)) rebuild_lose(rebuild_of(f), REBUILD_IN_BULK);
     calyx_status status =
         filter_load_piece(f, l->at, l->bytes, l->size, &changed, &why);

@@ -68,10 +68,10 @@ void filter_count(struct filter *f) {
 /* ---- Making and freeing -------------------------------------------------- */
 
 /* Numbers that no other filter has, nor one of this server before a restart. */
-static uint64_t next_life(void) {
-    static uint64_t lives;
-    if (!lives) RM_GetRandomBytes((unsigned char *)&lives, sizeof lives);
-    return ++lives;
+static uint64_t next_identity(void) {
+    static uint64_t last;
+    if (!last) RM_GetRandomBytes((unsigned char *)&last, sizeof last);
+    return ++last;
 }
 
 static struct filter *allocate_filter(const struct filter_layout *layout) {
@@ -84,25 +84,25 @@ static struct filter *allocate_filter(const struct filter_layout *layout) {
 static void release_filter(struct filter *f) {
     add_to(&totals_of(f)->filters, (uint64_t)-1);
     rebuild_end(f);
-    if (f->rare) RM_Free(f->rare);
+    if (f->extra) RM_Free(f->extra);
     RM_Free(f);
 }
 
-const struct rare *rare_of(const struct filter *f) {
-    static const struct rare none;
-    return f->rare ? f->rare : &none;
+const struct extra *extra_of(const struct filter *f) {
+    static const struct extra none;
+    return f->extra ? f->extra : &none;
 }
 
-struct rare *rare_for(struct filter *f) {
-    if (!f->rare) f->rare = RM_Calloc(1, sizeof *f->rare);
-    return f->rare;
+struct extra *extra_for(struct filter *f) {
+    if (!f->extra) f->extra = RM_Calloc(1, sizeof *f->extra);
+    return f->extra;
 }
 
 /* Assigned on first use. */
-uint64_t filter_life(const struct filter *f) {
-    struct rare *const rare = rare_for((struct filter *)(uintptr_t)f);
-    if (!rare->life) rare->life = next_life();
-    return rare->life;
+uint64_t filter_identity(const struct filter *f) {
+    struct extra *const extra = extra_for((struct filter *)(uintptr_t)f);
+    if (!extra->identity) extra->identity = next_identity();
+    return extra->identity;
 }
 
 struct filter *filter_placeholder(const struct filter_layout *layout) {
@@ -189,9 +189,9 @@ calyx_status filter_new(struct filter_params *params, struct filter **out,
 calyx_status filter_copy(const struct filter *f, struct filter **out,
                          calyx_error *why) {
     struct filter *copy = allocate_filter(f->layout);
-    if (rare_of(f)->generation || rare_of(f)->rewrites) {
-        rare_for(copy)->generation = f->rare->generation;
-        rare_for(copy)->rewrites = f->rare->rewrites;
+    if (extra_of(f)->generation || extra_of(f)->rewrites) {
+        extra_for(copy)->generation = f->extra->generation;
+        extra_for(copy)->rewrites = f->extra->rewrites;
     }
     return finish(copy, f->layout->copy(f, copy, why), out);
 }
@@ -206,7 +206,7 @@ static calyx_status filter_like(const struct filter *f, struct filter **out,
 static struct filter *allocate_alike(const struct filter *f) {
     struct filter *made = allocate_filter(&native_layout);
     made->expansion = f->expansion;
-    if (rare_of(f)->rewrites) rare_for(made)->rewrites = f->rare->rewrites;
+    if (extra_of(f)->rewrites) extra_for(made)->rewrites = f->extra->rewrites;
     made->bytes = made->arrived = filter_bytes(f);
     made->uncommitted = true;
     return made;
@@ -299,12 +299,14 @@ calyx_status filter_clear(struct filter *f, calyx_error *why) {
     /* The key holds this struct: exchange the contents. */
     struct filter empty = *old;
     *old = *f;
-    old->rare = empty.rare;
-    empty.rare = f->rare;
+    old->extra = empty.extra;
+    empty.extra = f->extra;
     *f = empty;
-    rare_for(f)->rewrites++;
-    f->rare->life = next_life(); /* jobs must not take it for the old one */
-    f->rare->loaded_sum = 0; /* its bits are no longer those that were loaded */
+    extra_for(f)->rewrites++;
+    /* Jobs must not take it for the old one; its bits are no longer the bits
+     * that were loaded. */
+    f->extra->identity = next_identity();
+    f->extra->loaded_sum = 0;
     free_later(old);
     return CALYX_OK;
 }

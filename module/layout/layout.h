@@ -52,9 +52,9 @@ enum { MOST_EXPANSION = 32768 };
 enum guard_answer { ABSENT, CACHED, MAYBE, GUARD_ANSWERS };
 
 /* Fields that are 0 in most filters. */
-struct rare {
+struct extra {
     uint64_t loaded_sum; /* checksum of what BF.RESTORE has; see transfer.h  */
-    uint64_t life;       /* unique; changes when the filter is emptied       */
+    uint64_t identity;   /* unique; changes when the filter is emptied       */
     uint64_t generation; /* of BF.SWAP: how often its key was swapped       */
     uint64_t rewrites;   /* changes that invalidate dumps; see native.c      */
     uint64_t guarded[GUARD_ANSWERS]; /* answers of this server              */
@@ -73,7 +73,7 @@ struct filter {
         struct time_window *window;
         struct cuckoo *cuckoo;
     };
-    struct rare *rare;   /* see rare_of, rare_for                   */
+    struct extra *extra; /* see extra_of, extra_for                   */
     uint16_t expansion;  /* of a native filter, as in BF.RESERVE    */
     bool can_remove;     /* items can be deleted from it            */
     bool repeats_matter; /* adding what is there changes it         */
@@ -91,11 +91,11 @@ struct filter {
 };
 
 /* To read, and to write. */
-const struct rare *rare_of(const struct filter *f);
-struct rare *rare_for(struct filter *f);
+const struct extra *extra_of(const struct filter *f);
+struct extra *extra_for(struct filter *f);
 
 /* A number that no other filter has. */
-uint64_t filter_life(const struct filter *f);
+uint64_t filter_identity(const struct filter *f);
 
 /* Items, as counted by the statistics. */
 static inline uint64_t filter_items(const struct filter *f) {
@@ -213,7 +213,7 @@ struct filter_layout {
     /* The filter whose list it is; a small one is built in `room`. */
     const calyx_filter *(*with_list)(const struct filter *f, calyx_room *room);
     void (*describe)(const struct filter *f, struct filter_facts *facts);
-    /* Bytes of the server's allocator, without `rare`. */
+    /* Bytes of the server's allocator, without `extra`. */
     uint64_t (*memory)(const struct filter *f);
     bool (*describe_part)(const struct filter *f, uint32_t number,
                           struct part_facts *facts);

@@ -70,8 +70,8 @@ static calyx_status copy(const struct filter *f, struct filter *to,
     to->bytes = filter_bytes(f);
     to->arrived = f->is_small ? to->bytes : f->arrived;
     to->uncommitted = f->uncommitted;
-    if (rare_of(f)->loaded_sum)
-        rare_for(to)->loaded_sum = rare_of(f)->loaded_sum;
+    if (extra_of(f)->loaded_sum)
+        extra_for(to)->loaded_sum = extra_of(f)->loaded_sum;
     return calyx_copy(native_of(f, &room), &to->native, why);
 }
 
@@ -173,7 +173,7 @@ static calyx_status add_up_to(struct filter *f, struct addition *a,
                     : add_keys(f->native, keys, n, fresh, &done);
     if (f->can_remove) {
         memset(a->changed + a->done, true, done);
-        rare_for(f)->rewrites += done;
+        extra_for(f)->rewrites += done;
     }
     a->done += done;
     if (memory_allocations() != before && !f->is_small) filter_note_bytes(f);
@@ -199,7 +199,7 @@ static size_t remove_items(struct filter *f, const calyx_key *keys, size_t n,
                            bool *found) {
     size_t removed = 0;
     calyx_remove_many(f->native, keys, n, found, &removed);
-    if (removed) rare_for(f)->rewrites += removed;
+    if (removed) extra_for(f)->rewrites += removed;
     return removed;
 }
 
@@ -315,8 +315,8 @@ static struct piece dump_head(const struct filter *f) {
     uint8_t *head = RM_Alloc(DUMP_PREFIX_BYTES + size);
     dump_put_prefix(head, &(struct dump_prefix){
                               .expansion = f->expansion,
-                              .generation = rare_of(f)->generation,
-                              .rewrites = rare_of(f)->rewrites,
+                              .generation = extra_of(f)->generation,
+                              .rewrites = extra_of(f)->rewrites,
                           });
     calyx_encode_head(native, head + DUMP_PREFIX_BYTES, size, NULL);
     return (struct piece){1, head, DUMP_PREFIX_BYTES + size, head};
@@ -330,7 +330,7 @@ static uint64_t hash_piece(const struct filter *f, const uint8_t *bits,
     const calyx_filter *const native = native_of(f, &room);
     calyx_info_of(native, &info);
     return calyx_hash(native, bits, (size_t)size) ^
-           (rare_of(f)->rewrites + info.moves) * GOLDEN;
+           (extra_of(f)->rewrites + info.moves) * GOLDEN;
 }
 
 static struct piece dump_from(const struct filter *f, int64_t at) {
@@ -354,9 +354,9 @@ static bool is_head(const void *bytes, size_t size) {
 
 static void note_changes(struct filter *f, uint64_t generation,
                          uint64_t rewrites) {
-    if (!generation && !rewrites && !f->rare) return;
-    rare_for(f)->generation = generation;
-    rare_for(f)->rewrites = rewrites;
+    if (!generation && !rewrites && !f->extra) return;
+    extra_for(f)->generation = generation;
+    extra_for(f)->rewrites = rewrites;
 }
 
 static calyx_status load_head(const void *bytes, size_t size, struct filter *f,
@@ -466,8 +466,8 @@ static void save(const struct filter *f, RedisModuleIO *io) {
     calyx_room room;
     RM_SaveUnsigned(io, f->is_small ? bytes : f->arrived);
     RM_SaveUnsigned(io, bytes);
-    RM_SaveUnsigned(io, rare_of(f)->generation);
-    RM_SaveUnsigned(io, rare_of(f)->rewrites);
+    RM_SaveUnsigned(io, extra_of(f)->generation);
+    RM_SaveUnsigned(io, extra_of(f)->rewrites);
     if (filter_is_partial(f))
         save_partial(f, io);
     else if (calyx_write(native_of(f, &room), put_string, io, NULL) != CALYX_OK)
@@ -584,8 +584,8 @@ static void digest_filter(const struct filter *f, RedisModuleDigest *digest) {
     calyx_room room;
     RM_DigestAddLongLong(digest, f->expansion);
     RM_DigestAddLongLong(digest, (long long)arrived);
-    RM_DigestAddLongLong(digest, (long long)rare_of(f)->generation);
-    RM_DigestAddLongLong(digest, (long long)rare_of(f)->rewrites);
+    RM_DigestAddLongLong(digest, (long long)extra_of(f)->generation);
+    RM_DigestAddLongLong(digest, (long long)extra_of(f)->rewrites);
     RM_DigestAddLongLong(digest, f->uncommitted);
     calyx_write(native_of(f, &room), add_to_digest, digest, NULL);
 }

@@ -18,7 +18,7 @@ void rebuild_begin(struct filter *f, const struct rebuild_terms *terms) {
     rebuild_end(f);
     r->terms = *terms;
     r->recorded = RM_CreateDict(NULL);
-    rare_for(f)->rebuild = r;
+    extra_for(f)->rebuild = r;
     __atomic_fetch_add(&open_now, 1, __ATOMIC_RELAXED);
 }
 
@@ -53,7 +53,7 @@ void rebuild_free(struct rebuild *r) {
 void rebuild_end(struct filter *f) {
     struct rebuild *const r = rebuild_of(f);
     if (!r) return;
-    f->rare->rebuild = NULL;
+    f->extra->rebuild = NULL;
     rebuild_free(r);
 }
 

@@ -78,7 +78,7 @@ struct rebuild {
 };
 
 static inline struct rebuild *rebuild_of(const struct filter *f) {
-    return f->rare ? f->rare->rebuild : NULL;
+    return f->extra ? f->extra->rebuild : NULL;
 }
 
 /* `rebuild_end` does nothing if none is open. Large ones are freed by another

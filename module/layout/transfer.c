@@ -35,10 +35,10 @@ void transfer_rewrite(RedisModuleIO *io, RedisModuleString *key,
 bool transfer_resume(struct filter *f) {
     if (!f->uncommitted) return true;
     if (f->arrived % DUMP_CHUNK_BYTES && f->arrived != f->bytes) return false;
-    rare_for(f)->loaded_sum = 0;
+    extra_for(f)->loaded_sum = 0;
     for (uint64_t n = 0; n < chunks_here(f); n++) {
         const struct chunk chunk = read_chunk(f, n);
-        f->rare->loaded_sum = dump_sum_with(f->rare->loaded_sum, chunk.sum);
+        f->extra->loaded_sum = dump_sum_with(f->extra->loaded_sum, chunk.sum);
         RM_Free(chunk.bytes);
     }
     return true;

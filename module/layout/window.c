@@ -41,7 +41,7 @@ static void free_window(struct filter *f) {
     rotation_remove(w);
     for (uint32_t i = 0; i < w->panes; i++) {
         if (w->pane[i].native) native_layout.free(&w->pane[i]);
-        if (w->pane[i].rare) RM_Free(w->pane[i].rare);
+        if (w->pane[i].extra) RM_Free(w->pane[i].extra);
     }
     if (w->name) RM_Free(w->name);
     RM_Free(w->pane);
@@ -60,7 +60,7 @@ static void take_window(struct filter *f, const struct time_window *like) {
     w->pane = RM_Calloc(w->panes, sizeof *w->pane);
     for (uint32_t i = 0; i < w->panes; i++) {
         w->pane[i].layout = &native_layout;
-        rare_for(&w->pane[i]); /* now: rotation must not allocate */
+        extra_for(&w->pane[i]); /* now: rotation must not allocate */
     }
     f->window = w;
     f->repeats_matter = true;
@@ -112,8 +112,8 @@ static calyx_status copy_by(copying *copy_pane, uint64_t rewrites,
         rotation_name(to->window, f->window->name, f->window->name_size);
     calyx_status status = CALYX_OK;
     for (uint32_t i = 0; i < f->window->panes && status == CALYX_OK; i++) {
-        rare_for(&to->window->pane[i])->rewrites =
-            rare_of(&f->window->pane[i])->rewrites + rewrites;
+        extra_for(&to->window->pane[i])->rewrites =
+            extra_of(&f->window->pane[i])->rewrites + rewrites;
         status = copy_pane(&f->window->pane[i], &to->window->pane[i], why);
     }
     return finish(to, status);
@@ -149,7 +149,7 @@ void window_rotate(struct filter *f, uint64_t rotations, uint64_t began) {
     }
     w->began = began;
     w->looked = 0;
-    for (uint32_t i = 0; i < w->panes; i++) rare_for(&w->pane[i])->rewrites++;
+    for (uint32_t i = 0; i < w->panes; i++) extra_for(&w->pane[i])->rewrites++;
     note_bytes(f);
     filter_count(f);
 }
@@ -285,7 +285,7 @@ static uint64_t memory_used(const struct filter *f) {
     if (w->name) sum += RM_MallocSize(w->name);
     for (uint32_t i = 0; i < w->panes; i++)
         sum +=
-            native_layout.memory(&w->pane[i]) + RM_MallocSize(w->pane[i].rare);
+            native_layout.memory(&w->pane[i]) + RM_MallocSize(w->pane[i].extra);
     return sum;
 }
 
@@ -370,7 +370,7 @@ static calyx_status checked(struct filter *f, calyx_status status,
 static struct piece dump_head(const struct filter *f) {
     const struct time_window *w = f->window;
     const uint64_t numbers[NUMBERS] = {w->milliseconds, w->began, w->panes,
-                                       w->newest, rare_of(f)->generation};
+                                       w->newest, extra_of(f)->generation};
     size_t size = HEAD_START;
     uint8_t *head = NULL;
     struct piece heads[MOST_GENERATIONS + 1];
@@ -448,7 +448,7 @@ static calyx_status load_head(const void *bytes, size_t size, struct filter *f,
     if (!is_possible(&like))
         return damaged(why, "the head of a window has impossible numbers");
     take_window(f, &like);
-    if (load_u64(head + 40)) rare_for(f)->generation = load_u64(head + 40);
+    if (load_u64(head + 40)) extra_for(f)->generation = load_u64(head + 40);
     return checked(f, load_heads(f, head + HEAD_START, size - HEAD_START, why),
                    why);
 }
@@ -475,7 +475,7 @@ static calyx_status load_piece(struct filter *f, int64_t at, const void *bytes,
 static void save(const struct filter *f, RedisModuleIO *io) {
     const struct time_window *w = f->window;
     const uint64_t numbers[NUMBERS] = {w->milliseconds, w->began, w->panes,
-                                       w->newest, rare_of(f)->generation};
+                                       w->newest, extra_of(f)->generation};
     for (int i = 0; i < NUMBERS; i++) RM_SaveUnsigned(io, numbers[i]);
     for (uint32_t i = 0; i < w->panes; i++) native_layout.save(&w->pane[i], io);
 }
@@ -511,14 +511,14 @@ static calyx_status load(RedisModuleIO *io, int encoding, struct filter *f,
     if (RM_IsIOError(io) || !is_possible(&like))
         return damaged(why, "its first numbers are missing or impossible");
     take_window(f, &like);
-    if (numbers[4]) rare_for(f)->generation = numbers[4];
+    if (numbers[4]) extra_for(f)->generation = numbers[4];
     return checked(f, load_panes(io, f, why), why);
 }
 
 static void digest_window(const struct filter *f, RedisModuleDigest *digest) {
     const struct time_window *w = f->window;
     const uint64_t numbers[NUMBERS] = {w->milliseconds, w->began, w->panes,
-                                       w->newest, rare_of(f)->generation};
+                                       w->newest, extra_of(f)->generation};
     for (int i = 0; i < NUMBERS; i++)
         RM_DigestAddLongLong(digest, (long long)numbers[i]);
     for (uint32_t i = 0; i < w->panes; i++)
@@ -532,7 +532,7 @@ static void move(struct filter *f, RedisModuleDefragCtx *ctx) {
     memory_move_plain(ctx, &w->pane);
     memory_move_plain(ctx, &w->name);
     for (uint32_t i = 0; i < w->panes; i++) {
-        memory_move_plain(ctx, &w->pane[i].rare);
+        memory_move_plain(ctx, &w->pane[i].extra);
         native_layout.move(&w->pane[i], ctx);
     }
     rotation_add(w);

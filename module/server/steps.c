@@ -95,24 +95,25 @@ int steps_start(RedisModuleCtx *ctx, struct job *job) {
     return RM_OK;
 }
 
-void steps_note_change(uint64_t life) {
-    for (struct job *job = first; job && life; job = job->next)
-        job->changes_seen += job->sees[0] == life || job->sees[1] == life;
+void steps_note_change(uint64_t identity) {
+    for (struct job *job = first; job && identity; job = job->next)
+        job->changes_seen +=
+            job->sees[0] == identity || job->sees[1] == identity;
 }
 
-static bool awaits_change(const struct job *job, uint64_t life) {
-    return job->before_change && job->sees[0] == life;
+static bool awaits_change(const struct job *job, uint64_t identity) {
+    return job->before_change && job->sees[0] == identity;
 }
 
-void steps_before_change(RedisModuleCtx *ctx, uint64_t life,
+void steps_before_change(RedisModuleCtx *ctx, uint64_t identity,
                          const void *change) {
-    for (struct job *job = first; job && life; job = job->next)
-        if (awaits_change(job, life) && !is_over(ctx, job))
+    for (struct job *job = first; job && identity; job = job->next)
+        if (awaits_change(job, identity) && !is_over(ctx, job))
             job->before_change(ctx, job, change);
 }
 
-bool steps_await_change(uint64_t life) {
+bool steps_await_change(uint64_t identity) {
     const struct job *job = first;
-    while (job && life && !awaits_change(job, life)) job = job->next;
-    return job && life;
+    while (job && identity && !awaits_change(job, identity)) job = job->next;
+    return job && identity;
 }

@@ -5,7 +5,7 @@
  * from the primary or the AOF) the handler does all work at once.
  *
  * Any command may change a key between two steps. So a step opens its keys by
- * name and compares the `life` of the filter: a new or emptied filter has
+ * name and compares the `identity` of the filter: a new or emptied filter has
  * another.
  */
 #ifndef CALYX_MODULE_STEPS_H
@@ -30,9 +30,9 @@ struct job {
     RedisModuleString **argv;     /* of the command; held by the job */
     int argc;
     bool writes;
-    uint64_t sees[2];      /* lives of filters; how often these came to have */
+    uint64_t sees[2];      /* identities of filters; how often they got      */
     uint64_t changes_seen; /* more bits without more items                   */
-    /* Called before items of the filter with the life sees[0] are added or
+    /* Called before items of the filter with the identity sees[0] are added or
      * removed; NULL if it does not matter. */
     void (*before_change)(RedisModuleCtx *ctx, struct job *job,
                           const void *change);
@@ -54,15 +54,15 @@ void steps_keep_arguments(RedisModuleCtx *ctx, struct job *job,
  * a timer. Then `reply` is called once. */
 int steps_start(RedisModuleCtx *ctx, struct job *job);
 
-/* The bits of the filter of this life changed, and not because of items. */
-void steps_note_change(uint64_t life);
+/* The bits of the filter of this identity changed, and not because of items. */
+void steps_note_change(uint64_t identity);
 
-/* Some items of the filter of this life are about to be added or removed;
+/* Some items of the filter of this identity are about to be added or removed;
  * `change` says which. */
-void steps_before_change(RedisModuleCtx *ctx, uint64_t life,
+void steps_before_change(RedisModuleCtx *ctx, uint64_t identity,
                          const void *change);
 /* Does a job need to know that? */
-bool steps_await_change(uint64_t life);
+bool steps_await_change(uint64_t identity);
 
 /* For INFO: how many steps were done, and the lines of the longest. */
 struct step_counts {

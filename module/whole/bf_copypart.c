@@ -87,7 +87,7 @@ static calyx_status copy_runs(struct filter *target,
 
 struct copy_job {
     struct job job;
-    uint64_t target;   /* its life; the life of the source is in job.sees[0] */
+    uint64_t target;   /* its identity; job.sees[0] has the source's */
     uint64_t at, end;  /* bytes of the row                               */
     uint8_t *copied;   /* a bit for each line                            */
     const char *wrong; /* NULL if all is well                            */
@@ -215,10 +215,10 @@ int copy_in_steps(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
                           .reply = reply_copied,
                           .end = end_copy,
                           .before_change = copy_before_change,
-                          .sees = {filter_life(source)},
+                          .sees = {filter_identity(source)},
                           .writes = true};
     steps_keep_arguments(ctx, &j->job, argv, argc);
-    j->target = filter_life(target);
+    j->target = filter_identity(target);
     j->end = filter_bytes(source);
     j->copied = RM_Calloc(1, (size_t)(j->end / LINE_BYTES / 8 + 1));
     return steps_start(ctx, &j->job);

@@ -58,7 +58,7 @@ static struct filter *make_copy(RedisModuleCtx *ctx, RedisModuleKey *key,
         return NULL;
     }
     if (status == CALYX_OK) {
-        if (f->rare) f->rare->generation = 0;
+        if (f->extra) f->extra->generation = 0;
         type_attach(key, f);
         return f;
     }
@@ -108,7 +108,7 @@ static void merge_now(RedisModuleCtx *ctx, RedisModuleString **argv,
             break;
     }
     memory_end(&why);
-    if (target->can_remove && missing < n) rare_for(target)->rewrites++;
+    if (target->can_remove && missing < n) extra_for(target)->rewrites++;
     filter_note_bytes(target);
     filter_count(target);
     filter_compact(target);
@@ -157,25 +157,25 @@ static calyx_status merge_part(RedisModuleCtx *ctx, struct filter *target,
     /* The last step over a table goes to the end of the row at once. */
     const uint64_t gone = at->at - before, most = bytes_at_once(target);
     count_step(target, gone < most ? gone : most);
-    steps_note_change(rare_of(target)->life);
+    steps_note_change(extra_of(target)->identity);
     rebuild_lose(rebuild_of(target), REBUILD_IN_BULK);
-    if (target->can_remove) rare_for(target)->rewrites++;
+    if (target->can_remove) extra_for(target)->rewrites++;
     return CALYX_OK;
 }
 
 struct merge_job {
     struct job job;
-    uint64_t *lives; /* of the target, then of the sources             */
-    uint64_t *ends;  /* bytes of each source when the merge began      */
-    int source;      /* at which it is, from 2 on: its place in `argv` */
-    bool made;       /* the target is of this command                  */
+    uint64_t *identities; /* of the target, then of the sources             */
+    uint64_t *ends;       /* bytes of each source when the merge began      */
+    int source;           /* at which it is, from 2 on: its place in `argv` */
+    bool made;            /* the target is of this command                  */
     calyx_progress at;
     calyx_error why; /* empty if all is well */
 };
 
 static void end_merge(struct job *job) {
     struct merge_job *const j = (struct merge_job *)job;
-    RM_Free(j->lives);
+    RM_Free(j->identities);
     RM_Free(j->ends);
 }
 
@@ -234,10 +234,12 @@ static void replicate_part(RedisModuleCtx *ctx, const struct merge_job *j,
 
 static bool merge_step(RedisModuleCtx *ctx, struct job *job) {
     struct merge_job *const j = (struct merge_job *)job;
-    struct filter *const target = find_again(ctx, job->argv[1], j->lives[0]);
-    const struct filter *source =
-        target ? find_again(ctx, job->argv[j->source], j->lives[j->source - 1])
-               : NULL;
+    struct filter *const target =
+        find_again(ctx, job->argv[1], j->identities[0]);
+    const struct filter *source = target
+                                      ? find_again(ctx, job->argv[j->source],
+                                                   j->identities[j->source - 1])
+                                      : NULL;
     if (!source) return complain_gone(j, target) && give_up(ctx, j, target);
 
     const calyx_progress before = j->at;
@@ -282,11 +284,11 @@ static int merge_in_steps(RedisModuleCtx *ctx, RedisModuleString **argv,
     steps_keep_arguments(ctx, &j->job, argv, argc);
     j->made = missing;
     j->source = 2;
-    j->lives = RM_Alloc((size_t)(n + 1) * sizeof *j->lives);
+    j->identities = RM_Alloc((size_t)(n + 1) * sizeof *j->identities);
     j->ends = RM_Alloc((size_t)n * sizeof *j->ends);
-    j->lives[0] = filter_life(target);
+    j->identities[0] = filter_identity(target);
     for (int i = 0; i < n; i++) {
-        j->lives[i + 1] = filter_life(sources[i]);
+        j->identities[i + 1] = filter_identity(sources[i]);
         j->ends[i] = row_bytes(sources[i]);
     }
     return steps_start(ctx, &j->job);

@@ -39,16 +39,16 @@ static void compare_now(RedisModuleCtx *ctx, const struct filter *a,
 /* What is different once a filter has changed: each item that sets bits is
  * counted; where bits come in bulk, steps_note_change is called. */
 struct version {
-    uint64_t life, items, rewrites, bulk;
+    uint64_t identity, items, rewrites, bulk;
 };
 
 static struct version version_of(const struct filter *f, const struct job *j) {
-    return (struct version){filter_life(f), filter_items(f),
-                            rare_of(f)->rewrites, j->changes_seen};
+    return (struct version){filter_identity(f), filter_items(f),
+                            extra_of(f)->rewrites, j->changes_seen};
 }
 
 static bool is_same(const struct version *a, const struct version *b) {
-    return a->life == b->life && a->items == b->items &&
+    return a->identity == b->identity && a->items == b->items &&
            a->rewrites == b->rewrites && a->bulk == b->bulk;
 }
 
@@ -92,7 +92,7 @@ static bool compare_step(RedisModuleCtx *ctx, struct job *job) {
     const struct filter *f[2];
     struct version now[2];
     for (int i = 0; i < 2; i++) {
-        f[i] = find_again(ctx, job->argv[1 + i], j->versions[i].life);
+        f[i] = find_again(ctx, job->argv[1 + i], j->versions[i].identity);
         if (!f[i]) return j->gone = true;
         now[i] = version_of(f[i], job);
     }
@@ -118,8 +118,8 @@ static int compare_in_steps(RedisModuleCtx *ctx, RedisModuleString **argv,
     steps_keep_arguments(ctx, &j->job, argv, argc);
     j->versions[0] = version_of(a, &j->job);
     j->versions[1] = version_of(b, &j->job);
-    j->job.sees[0] = filter_life(a);
-    j->job.sees[1] = filter_life(b);
+    j->job.sees[0] = filter_identity(a);
+    j->job.sees[1] = filter_identity(b);
     return steps_start(ctx, &j->job);
 }
 

@@ -42,14 +42,14 @@ static bool run(struct exact_job *job, struct figures *figures) {
     struct figures sum = {0};
     expect_spill();
     struct key_engine *const e = engine_start(
-        &job->rule, NULL, budget(), job->known ? &job->sum : &nothing);
+        &job->op, NULL, budget(), job->known ? &job->sum : &nothing);
     const struct stages stages = {.in_parallel = find_all,
                                   .in_order = visit,
                                   .kept = job->kept.bytes ? &job->kept : NULL,
                                   .context = e,
                                   .work_size = sizeof(struct block_candidates),
                                   .free_work = block_candidates_free};
-    for (size_t i = 0; i < job->rule.readings; i++) {
+    for (size_t i = 0; i < job->op.readings; i++) {
         const struct file_group *const r = &job->readings[i];
         e->file = i;
         const struct input_totals totals =
@@ -75,53 +75,52 @@ static double runs_of(const struct exact_job *job,
     const double distinct = (double)counts->distinct;
     const double keys = (double)counts->keys;
     const double size = counts->distinct_size + 3;
-    if (job->rule.least)
-        return size * (job->rule.least > 1   ? keys
-                       : job->rule.most == 1 ? distinct - keys
-                                             : distinct);
-    if (!some_only_read(&job->rule)) return size * left * distinct;
-    if (job->rule.prints_marked) return size * left * keys;
+    if (job->op.least)
+        return size * (job->op.least > 1   ? keys
+                       : job->op.most == 1 ? distinct - keys
+                                           : distinct);
+    if (!some_only_read(&job->op)) return size * left * distinct;
+    if (job->op.prints_marked) return size * left * keys;
     return size * counts->printed * (double)(counts->lines - counts->marked);
 }
 
 /* Lines of a file that stores no keys matter only if their key is stored. */
-static double lines_that_matter(const struct rule *rule,
+static double lines_that_matter(const struct set_operation *op,
                                 const struct line_counts *counts) {
     const double lines = (double)(counts->lines - counts->hot);
-    if (!some_only_read(rule)) return lines;
+    if (!some_only_read(op)) return lines;
     return counts->stored * lines +
            (1 - counts->stored) * (double)counts->marked;
 }
 
 static struct forecast cost(const struct exact_job *job,
                             const struct line_counts *counts) {
-    const struct rule *const rule = &job->rule;
+    const struct set_operation *const op = &job->op;
     struct forecast f = {.passes = 1, .read = counts->bytes};
     const uint64_t memory = budget();
     const double stored =
         counts->distinct_key_size +
-        (rule->least && counts->made_keys ? counts->distinct_size : 0);
-    const double capacity =
-        (double)key_table_capacity(keys_of_lines(rule, memory, job->sum.lines),
-                                   memory_of_keys(rule, memory),
-                                   stored + stored_key_size(tally_size(rule)));
+        (op->least && counts->made_keys ? counts->distinct_size : 0);
+    const double capacity = (double)key_table_capacity(
+        keys_of_lines(op, memory, job->sum.lines), memory_of_keys(op, memory),
+        stored + stored_key_size(tally_size(op)));
     const double keys = counts->stored * (double)counts->distinct;
     if (keys <= capacity) return f;
     const double left = 1 - capacity / keys;
     const struct partition_forecast input = {
         .keys = keys,
-        .lines = lines_that_matter(rule, counts),
+        .lines = lines_that_matter(op, counts),
         .record = record_size(counts, counts->made_keys),
         .memory = memory,
         .capacity = capacity,
         .expected = job->sum.bytes};
-    const double records = partition_spills(rule, &input, 0);
+    const double records = partition_spills(op, &input, 0);
     const double runs = runs_of(job, counts, left);
     /* a run of the first partition is there before any spill is read, and two
      * spills of about 16 stay while they are */
-    const double first = rule->least           ? (1 - left) * runs
-                         : rule->prints_absent ? runs
-                                               : 0;
+    const double first = op->least           ? (1 - left) * runs
+                         : op->prints_absent ? runs
+                                             : 0;
     const double most = records + first + records / 8;
     f.spilled = (uint64_t)(records + runs);
     f.temporary = (uint64_t)(most > runs ? most : runs);

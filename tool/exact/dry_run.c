@@ -27,9 +27,9 @@ static struct line_counts assumed_counts(const struct exact_job *job) {
     const double size = (double)job->sum.bytes / (double)lines;
     const double bytes = (double)job->sum.bytes;
     double printed = 0;
-    for (size_t i = 0; i < job->rule.printing; i++)
+    for (size_t i = 0; i < job->op.printing; i++)
         printed +=
-            (double)job->readings[job->rule.readings - 1 - i].is.bytes / bytes;
+            (double)job->readings[job->op.readings - 1 - i].is.bytes / bytes;
     return (struct line_counts){.lines = lines,
                                 .bytes = job->sum.bytes,
                                 .marked = twice,

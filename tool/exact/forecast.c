@@ -5,18 +5,18 @@
 
 /* ---- Shares of the memory ------------------------------------------------ */
 
-uint64_t memory_of_keys(const struct rule *rule, uint64_t memory) {
-    return memory / 8 * (some_only_read(rule) ? 6 : 7);
+uint64_t memory_of_keys(const struct set_operation *op, uint64_t memory) {
+    return memory / 8 * (some_only_read(op) ? 6 : 7);
 }
 
-uint64_t keys_of_lines(const struct rule *rule, uint64_t memory,
+uint64_t keys_of_lines(const struct set_operation *op, uint64_t memory,
                        uint64_t lines) {
-    const uint64_t most = memory_of_keys(rule, memory) / 96;
+    const uint64_t most = memory_of_keys(op, memory) / 96;
     return lines < most ? lines : most;
 }
 
-size_t tally_size(const struct rule *rule) {
-    return rule->tallies ? sizeof(struct tally) : 0;
+size_t tally_size(const struct set_operation *op) {
+    return op->tallies ? sizeof(struct tally) : 0;
 }
 
 uint64_t memory_of_spilled_keys(uint64_t memory) {
@@ -29,9 +29,10 @@ size_t memory_of_spill(uint64_t memory, unsigned spills) {
 }
 
 /* Enough that each spill fits, with a margin; a power of two. */
-unsigned spills_for(const struct rule *rule, uint64_t memory, uint64_t bytes) {
+unsigned spills_for(const struct set_operation *op, uint64_t memory,
+                    uint64_t bytes) {
     unsigned n = 8;
-    while (n < MOST_SPILLS && n * memory_of_keys(rule, memory) / 4 < bytes)
+    while (n < MOST_SPILLS && n * memory_of_keys(op, memory) / 4 < bytes)
         n *= 2;
     return bytes ? n : 32;
 }
@@ -49,13 +50,13 @@ static double written(double bytes, double spills, double buffer) {
     return bytes / spills < buffer ? 0 : bytes;
 }
 
-double partition_spills(const struct rule *rule,
+double partition_spills(const struct set_operation *op,
                         const struct partition_forecast *f, unsigned level) {
     enum { DEEPEST = 8 };
     if (f->keys <= f->capacity || level > DEEPEST) return 0;
     const double left = 1 - f->capacity / f->keys;
     const double bytes = left * f->lines * f->record;
-    const unsigned spills = spills_for(rule, f->memory, f->expected);
+    const unsigned spills = spills_for(op, f->memory, f->expected);
     const double buffer = (double)memory_of_spill(f->memory, spills);
     const uint64_t workers = level == 0 && thread_count() > 1 ? 2 : 1;
     const uint64_t memory = f->memory / workers;
@@ -65,10 +66,10 @@ double partition_spills(const struct rule *rule,
         .record = f->record,
         .memory = memory,
         .capacity = (double)key_table_capacity(
-            keys_of_lines(rule, memory, (uint64_t)(left * f->lines / spills)),
-            memory_of_keys(rule, memory),
-            f->record - 3 + stored_key_size(tally_size(rule))),
+            keys_of_lines(op, memory, (uint64_t)(left * f->lines / spills)),
+            memory_of_keys(op, memory),
+            f->record - 3 + stored_key_size(tally_size(op))),
         .expected = (uint64_t)(bytes / spills)};
     return written(bytes, spills, buffer) +
-           spills * partition_spills(rule, &next, level + 1);
+           spills * partition_spills(op, &next, level + 1);
 }

@@ -186,14 +186,14 @@ void guess_counts(const struct exact_job *job,
     struct guess_sample s = {.hasher = key_hasher(0), .wanted = 1};
     if (whole) s.wanted = job->sum.lines / SAMPLE_LINES + 1;
     uint64_t stored = 0, printed = 0;
-    for (size_t i = 0; i < job->rule.readings; i++) {
+    for (size_t i = 0; i < job->op.readings; i++) {
         const struct file_group *const r = &job->readings[i];
-        if (i == job->rule.readings - job->rule.printing) printed = s.bytes;
+        if (i == job->op.readings - job->op.printing) printed = s.bytes;
         s.class = r->class;
         if (whole) add_start(&s, r);
         for (int k = 0; k < r->count && !whole; k++)
             add_pieces(&s, r->files[k], (double)most_in_pieces / (double)total);
-        if (i + 1 == job->rule.storing) stored = s.bytes;
+        if (i + 1 == job->op.storing) stored = s.bytes;
     }
     const double share = s.bytes < most_whole && whole
                              ? 1

@@ -52,12 +52,12 @@ void point_to_copies(struct text_block *block) {
 
 bool find_dropped(const struct key_engine *e, const struct key_batch *batch,
                   bool *dropped) {
-    const struct rule *const rule = e->rule;
-    const bool any = rule->without_count && may_print(rule, e->file);
+    const struct set_operation *const op = e->op;
+    const bool any = op->without_count && may_print(op, e->file);
     bool found[BATCH_ROOM];
     memset(dropped, 0, batch->count);
-    for (int f = 0; any && f < rule->without_count; f++) {
-        calyx_has_many(rule->without[f], batch->keys, batch->count, found);
+    for (int f = 0; any && f < op->without_count; f++) {
+        calyx_has_many(op->without[f], batch->keys, batch->count, found);
         for (size_t i = 0; i < batch->count; i++) dropped[i] |= found[i];
     }
     return any;
@@ -73,7 +73,7 @@ static void visit_candidate(struct key_engine *e, const struct candidate *c) {
     }
     record.line = c->line;
     record.has_line =
-        may_print(e->rule, e->file) &&
+        may_print(e->op, e->file) &&
         (c->key.data != c->line.data || c->key.size != c->line.size);
     partition_visit(&e->input, c->hash, &record, e->file);
 }
@@ -96,24 +96,24 @@ void visit_candidates(struct key_engine *e, struct text_block *block) {
 
 /* ---- Start and end ------------------------------------------------------- */
 
-struct key_engine *engine_start(const struct rule *rule,
+struct key_engine *engine_start(const struct set_operation *op,
                                 struct line_marks *marks, uint64_t memory,
                                 const struct sample *expected) {
     struct key_engine *const e = alloc_memory(sizeof *e);
-    *e = (struct key_engine){.rule = rule,
+    *e = (struct key_engine){.op = op,
                              .marks = marks,
                              .memory = memory,
                              .lock = PTHREAD_MUTEX_INITIALIZER,
                              .changed = PTHREAD_COND_INITIALIZER};
-    lane_open(&e->lanes[0], marks ? NULL : rule->output, memory);
-    lane_open(&e->lanes[1], marks ? NULL : rule->second, memory);
+    lane_open(&e->lanes[0], marks ? NULL : op->output, memory);
+    lane_open(&e->lanes[1], marks ? NULL : op->second, memory);
     e->input = (struct partition){
         .engine = e,
         .memory = memory,
         .direct = true,
         .hasher = key_hasher(0),
-        .keys = key_table_new(tally_size(rule), rule->least > 0)};
-    partition_start(&e->input, 0, keys_of_lines(rule, memory, expected->lines),
+        .keys = key_table_new(tally_size(op), op->least > 0)};
+    partition_start(&e->input, 0, keys_of_lines(op, memory, expected->lines),
                     expected->bytes);
     return e;
 }

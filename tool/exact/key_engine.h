@@ -76,7 +76,7 @@ struct partition {
 };
 
 struct key_engine {
-    const struct rule *rule;
+    const struct set_operation *op;
     uint64_t memory;
     struct figures figures;
     struct lane lanes[2];
@@ -86,7 +86,7 @@ struct key_engine {
     uint64_t file;     /* the current one, a number */
     /* If set, no line is printed or stored. Instead, of the lines that may be
      * printed and are marked, those for the first output keep their mark, if
-     * rule->prints_marked; or else only the others. */
+     * op->prints_marked; or else only the others. */
     struct line_marks *marks;
 
     /* Partitions to process, last in first out, so that files are freed soon.
@@ -140,20 +140,21 @@ void run_pending(struct key_engine *engine);
 
 /* ---- Shares of the memory, and what follows from them (forecast.c) ------- */
 
-uint64_t memory_of_keys(const struct rule *rule, uint64_t memory);
+uint64_t memory_of_keys(const struct set_operation *op, uint64_t memory);
 uint64_t memory_of_spilled_keys(uint64_t memory);
 size_t memory_of_spill(uint64_t memory, unsigned spills);
 
 /* Keys to expect in this many lines: slots beyond an eighth of the memory must
  * be earned, as many keys may be equal. */
-uint64_t keys_of_lines(const struct rule *rule, uint64_t memory,
+uint64_t keys_of_lines(const struct set_operation *op, uint64_t memory,
                        uint64_t lines);
 
 /* Of the payload of a key. */
-size_t tally_size(const struct rule *rule);
+size_t tally_size(const struct set_operation *op);
 
 /* Number of spills for a partition of this many bytes; 0: unknown. */
-unsigned spills_for(const struct rule *rule, uint64_t memory, uint64_t bytes);
+unsigned spills_for(const struct set_operation *op, uint64_t memory,
+                    uint64_t bytes);
 
 /* Bytes of a record in a spill, if its line is stored apart from its key or
  * not; and all bytes that a partition will spill, with its own partitions. */
@@ -164,7 +165,7 @@ struct partition_forecast {
     double capacity;   /* keys */
     uint64_t expected; /* bytes */
 };
-double partition_spills(const struct rule *rule,
+double partition_spills(const struct set_operation *op,
                         const struct partition_forecast *forecast,
                         unsigned level);
 
@@ -201,14 +202,14 @@ void point_to_copies(struct text_block *block);
 /* Visit the candidates of a block, in the order of the input. */
 void visit_candidates(struct key_engine *engine, struct text_block *block);
 
-/* Lines of a batch that rule->without drops. False if that drops none of this
+/* Lines of a batch that op->without drops. False if that drops none of this
  * file. */
 bool find_dropped(const struct key_engine *engine,
                   const struct key_batch *batch, bool *dropped);
 
 /* `memory` bounds the engine. `expected` is the estimated input; zeros if
- * unknown. `rule` must outlive the engine; `marks` may be NULL. */
-struct key_engine *engine_start(const struct rule *rule,
+ * unknown. `op` must outlive the engine; `marks` may be NULL. */
+struct key_engine *engine_start(const struct set_operation *op,
                                 struct line_marks *marks, uint64_t memory,
                                 const struct sample *expected);
 

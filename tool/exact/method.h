@@ -30,15 +30,16 @@ struct tally {
 enum destination { NOT_PRINTED, TO_OUTPUT, TO_SECOND };
 
 /* What distinguishes the verbs. Readings are numbered in their order. */
-struct rule {
+struct set_operation {
     size_t readings;
     size_t storing;  /* readings whose new keys are stored: the first ones.
                         Later readings only look keys up. */
     size_t printing; /* readings that may print: the last ones */
-    bool tallies; /* store a tally with each key; else visit must not use it */
+    bool tallies;    /* store a tally with each key, for on_present */
     /* Called for each line whose key is stored; `fresh`: it is new. */
-    enum destination (*visit)(const struct rule *rule, struct tally *tally,
-                              bool fresh, uint64_t reading);
+    enum destination (*on_present)(const struct set_operation *op,
+                                   struct tally *tally, bool fresh,
+                                   uint64_t reading);
     bool prints_absent; /* print lines of readings that do not store, if their
                            key is absent */
     /* At the end of a partition, print the first line of keys whose tally
@@ -54,17 +55,18 @@ struct rule {
     struct output *output, *second;
 };
 
-static inline bool stores_keys(const struct rule *rule, uint64_t reading) {
-    return reading < rule->storing;
+static inline bool stores_keys(const struct set_operation *op,
+                               uint64_t reading) {
+    return reading < op->storing;
 }
 
-static inline bool may_print(const struct rule *rule, uint64_t reading) {
-    return reading + rule->printing >= rule->readings;
+static inline bool may_print(const struct set_operation *op, uint64_t reading) {
+    return reading + op->printing >= op->readings;
 }
 
 /* Are there readings whose keys are looked up, but not stored? */
-static inline bool some_only_read(const struct rule *rule) {
-    return rule->storing < rule->readings;
+static inline bool some_only_read(const struct set_operation *op) {
+    return op->storing < op->readings;
 }
 
 /* A hash is seen in classes of files. It meets the condition if it was seen in
@@ -91,7 +93,7 @@ struct file_group {
 };
 
 struct exact_job {
-    struct rule rule;
+    struct set_operation op;
     const struct file_group *readings;
     struct hash_condition condition; /* of lines that are compared */
     /* From the readings (exact_run.c): all of them, the ones that store keys,
@@ -103,8 +105,8 @@ struct exact_job {
 };
 
 /* Other readings are only looked up among the stored keys. */
-static inline bool is_hashed(const struct rule *rule, size_t reading) {
-    return stores_keys(rule, reading) || may_print(rule, reading);
+static inline bool is_hashed(const struct set_operation *op, size_t reading) {
+    return stores_keys(op, reading) || may_print(op, reading);
 }
 
 /* ---- What a method says -------------------------------------------------- */

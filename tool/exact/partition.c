@@ -10,8 +10,8 @@ void partition_start(struct partition *p, unsigned level, uint64_t keys,
     p->level = level;
     p->full = false;
     key_table_start(p->keys, p->hasher, keys,
-                    memory_of_keys(p->engine->rule, p->memory));
-    p->spill_count = spills_for(p->engine->rule, p->memory, bytes);
+                    memory_of_keys(p->engine->op, p->memory));
+    p->spill_count = spills_for(p->engine->op, p->memory, bytes);
 }
 
 /* ---- Records ------------------------------------------------------------- */
@@ -34,13 +34,12 @@ static void put_line(struct partition *p, enum destination destination,
 /* Put a line that was visited, or mark it. */
 static void put_visited(struct partition *p, enum destination destination,
                         const struct record *r, uint64_t file, uint64_t count) {
-    const struct rule *const rule = p->engine->rule;
+    const struct set_operation *const op = p->engine->op;
     if (!p->engine->marks) {
         put_line(p, destination, &r->line, r->sequence, count);
         return;
     }
-    if (may_print(rule, file) &&
-        (destination == TO_OUTPUT) != rule->prints_marked)
+    if (may_print(op, file) && (destination == TO_OUTPUT) != op->prints_marked)
         marks_clear(p->engine->marks, r->sequence);
 }
 
@@ -48,7 +47,7 @@ static void put_visited(struct partition *p, enum destination destination,
 static void begin_spilling(struct partition *p) {
     p->full = true;
     p->direct = false;
-    if (some_only_read(p->engine->rule)) {
+    if (some_only_read(p->engine->op)) {
         calyx_options want = key_hash_options(p->level);
         calyx_error why;
         want.bits = 8 * memory_of_spilled_keys(p->memory);
@@ -82,7 +81,7 @@ static void visit_absent(struct partition *p, uint64_t hash,
     if (may_be_spilled(p, hash))
         spill_record(p, hash, r, file);
     else
-        put_visited(p, p->engine->rule->prints_absent ? TO_OUTPUT : NOT_PRINTED,
+        put_visited(p, p->engine->op->prints_absent ? TO_OUTPUT : NOT_PRINTED,
                     r, file, 0);
 }
 
@@ -96,19 +95,19 @@ static void spill_key(struct partition *p, uint64_t hash,
 
 void partition_visit_stored(struct partition *p, struct tally *tally,
                             bool fresh, const struct record *r, uint64_t file) {
-    const struct rule *const rule = p->engine->rule;
-    if (fresh && rule->tallies) tally->first = r->sequence;
-    const enum destination destination = rule->visit(rule, tally, fresh, file);
+    const struct set_operation *const op = p->engine->op;
+    if (fresh && op->tallies) tally->first = r->sequence;
+    const enum destination destination = op->on_present(op, tally, fresh, file);
     put_visited(p, destination, r, file,
-                rule->counts && destination == TO_OUTPUT ? tally->count : 0);
+                op->counts && destination == TO_OUTPUT ? tally->count : 0);
 }
 
 void partition_visit(struct partition *p, uint64_t hash, const struct record *r,
                      uint64_t file) {
-    const struct rule *const rule = p->engine->rule;
+    const struct set_operation *const op = p->engine->op;
     struct stored_key *stored = key_table_find_one(p->keys, &r->key, hash);
     const bool fresh = !stored;
-    if (!stored && !stores_keys(rule, file)) {
+    if (!stored && !stores_keys(op, file)) {
         visit_absent(p, hash, r, file);
         return;
     }
@@ -135,7 +134,7 @@ void partition_visit_candidate(struct partition *p, const struct candidate *c,
     if (stored)
         partition_visit_stored(p, stored_payload(p->keys, stored),
                                c->is_copy && stored == c->stored, r, file);
-    else if (stores_keys(p->engine->rule, file))
+    else if (stores_keys(p->engine->op, file))
         spill_key(p, c->hash, r, file);
     else
         visit_absent(p, c->hash, r, file);
@@ -144,13 +143,13 @@ void partition_visit_candidate(struct partition *p, const struct candidate *c,
 /* ---- The end of a partition ---------------------------------------------- */
 
 static void select_lines(struct partition *p) {
-    const struct rule *const rule = p->engine->rule;
+    const struct set_operation *const op = p->engine->op;
     for (struct stored_key *k = NULL; (k = key_table_next(p->keys, k));) {
         const struct tally *const tally = stored_payload(p->keys, k);
-        if (tally->count < rule->least || tally->count > rule->most) continue;
+        if (tally->count < op->least || tally->count > op->most) continue;
         const calyx_key line = stored_line(p->keys, k);
         put_line(p, TO_OUTPUT, &line, tally->first,
-                 rule->counts ? tally->count : 0);
+                 op->counts ? tally->count : 0);
     }
 }
 
@@ -171,7 +170,7 @@ static void queue_spills(struct partition *p) {
 
 void partition_end(struct partition *p) {
     struct key_engine *const e = p->engine;
-    if (e->rule->least) select_lines(p);
+    if (e->op->least) select_lines(p);
     calyx_free(p->spilled_keys);
     p->spilled_keys = NULL;
     pthread_mutex_lock(&e->lock);
@@ -237,11 +236,11 @@ static void *work_on_pending(void *engine) {
     struct key_engine *const e = engine;
     struct partition *const p = alloc_memory(sizeof *p);
     *p = (struct partition){.engine = e, .memory = e->memory / worker_count()};
-    p->keys = key_table_new(tally_size(e->rule), e->rule->least > 0);
+    p->keys = key_table_new(tally_size(e->op), e->op->least > 0);
     for (struct pending next; next_pending(e, &next);) {
         p->hasher = key_hasher(next.level);
         const uint64_t lines = spill_records(next.spill);
-        partition_start(p, next.level, keys_of_lines(e->rule, p->memory, lines),
+        partition_start(p, next.level, keys_of_lines(e->op, p->memory, lines),
                         spill_size(next.spill));
         read_spill(p, next.spill);
         spill_close(next.spill);

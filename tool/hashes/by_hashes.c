@@ -18,8 +18,7 @@
  * faster; and very many do not fit, even as marks. */
 static bool fits(const struct exact_job *job) {
     const uint64_t few = (uint64_t)4 << 20, memory = budget();
-    return job->known && job->sum.plain && !job->rule.least &&
-           !job->rule.counts &&
+    return job->known && job->sum.plain && !job->op.least && !job->op.counts &&
            (job->stored.bytes >= few || job->stored.bytes >= memory / 4) &&
            job->hashed.lines <= most_lines_in(memory);
 }
@@ -27,15 +26,15 @@ static bool fits(const struct exact_job *job) {
 /* A pass costs as much as its bytes. A spilled record costs about four times
  * its bytes: it is written, read and hashed again. Then the files are read to
  * print them. */
-static unsigned passes_for(const struct rule *rule, uint64_t memory,
+static unsigned passes_for(const struct set_operation *op, uint64_t memory,
                            const struct line_counts *counts) {
     enum { MOST_PASSES = 6 };
     const double size = (double)counts->bytes / (double)(counts->lines + 1);
     const uint64_t stored =
         slot_table_bytes(counts->keys) +
-        (uint64_t)((size + stored_key_size(tally_size(rule))) *
+        (uint64_t)((size + stored_key_size(tally_size(op))) *
                    (double)counts->keys);
-    const uint64_t passes = stored / memory_of_keys(rule, memory) + 1;
+    const uint64_t passes = stored / memory_of_keys(op, memory) + 1;
     if (passes > MOST_PASSES) return 1;
     const double left = 1 - 1 / (double)passes;
     const double spilling =
@@ -122,9 +121,9 @@ static void look_up(struct text_block *block, const struct key_batch *batch,
     bool is_copy[BATCH_ROOM];
     choose_keys(p, batch, chosen, &l);
     key_table_find(e->input.keys, l.keys, l.hashes, l.count, l.stored);
-    if (!e->rule->tallies) visit_stored(e, line, &l);
+    if (!e->op->tallies) visit_stored(e, line, &l);
     for (size_t i = 0; i < l.count; i++) is_copy[i] = !l.stored[i];
-    if (stores_keys(e->rule, e->file))
+    if (stores_keys(e->op, e->file))
         key_table_copy(e->input.keys, l.keys, l.count, l.stored);
     for (size_t i = 0; i < l.count; i++) {
         const size_t at = l.index[i];
@@ -227,14 +226,14 @@ static uint64_t read_pass(struct candidate_pass *p,
     const bool last = p->pass + 1 == p->passes;
     uint64_t bytes = 0;
     p->others = (struct input_totals){0};
-    for (e->file = 0; e->file < job->rule.readings; e->file++) {
+    for (e->file = 0; e->file < job->op.readings; e->file++) {
         const struct file_group *const r = &job->readings[e->file];
-        const bool hashed = is_hashed(&job->rule, e->file);
-        const bool prints = last && may_print(&job->rule, e->file);
+        const bool hashed = is_hashed(&job->op, e->file);
+        const bool prints = last && may_print(&job->op, e->file);
         const struct stages stages = {
             .in_parallel = hashed ? find_marked : find_stored,
             .in_order = prints ? visit_and_print : visit,
-            .output = job->rule.output,
+            .output = job->op.output,
             .context = p,
             .work_size = sizeof(struct block_candidates),
             .free_work = block_candidates_free};
@@ -266,9 +265,9 @@ static struct figures compare_candidates(const struct exact_job *job,
         .keys = found->keys};
     struct candidate_pass p = {
         .engine =
-            engine_start(&job->rule, found->marks, memory, &(struct sample){0}),
+            engine_start(&job->op, found->marks, memory, &(struct sample){0}),
         .found = found,
-        .passes = passes_for(&job->rule, memory, &counts)};
+        .passes = passes_for(&job->op, memory, &counts)};
     uint64_t read = found->bytes;
     for (; p.pass < p.passes; p.pass++) {
         struct partition *const input = &p.engine->input;
@@ -292,13 +291,12 @@ static struct figures compare_candidates(const struct exact_job *job,
 /* Print what was not printed. */
 static void print_rest(const struct exact_job *job, struct line_marks *marks,
                        uint64_t first, struct figures *f) {
-    const struct rule *const rule = &job->rule;
-    const struct file_group *const last =
-        &job->readings[job->rule.readings - 1];
-    for (int i = 0; i < 1 + (rule->second != NULL); i++) {
-        if (i) marks_start(marks, first, !rule->prints_marked);
+    const struct set_operation *const op = &job->op;
+    const struct file_group *const last = &job->readings[job->op.readings - 1];
+    for (int i = 0; i < 1 + (op->second != NULL); i++) {
+        if (i) marks_start(marks, first, !op->prints_marked);
         const uint64_t bytes = marks_print(marks, last->count, last->files,
-                                           i ? rule->second : rule->output);
+                                           i ? op->second : op->output);
         f->read += bytes;
         f->passes += bytes > 0;
     }
@@ -307,21 +305,20 @@ static void print_rest(const struct exact_job *job, struct line_marks *marks,
 static void compare_and_print(const struct exact_job *job,
                               const struct candidates *found,
                               struct figures *f) {
-    const struct rule *const rule = &job->rule;
+    const struct set_operation *const op = &job->op;
     struct line_marks *const marks = found->marks;
-    const uint64_t first =
-        found->starts[job->rule.readings - job->rule.printing];
-    const uint64_t *const last = found->first_blocks + job->rule.readings - 1;
+    const uint64_t first = found->starts[job->op.readings - job->op.printing];
+    const uint64_t *const last = found->first_blocks + job->op.readings - 1;
     marks->sums = found->block_sums + last[0];
     marks->sum_count = last[1] - last[0];
-    marks_start(marks, first, rule->prints_marked);
+    marks_start(marks, first, op->prints_marked);
     *f = compare_candidates(job, found);
     print_rest(job, marks, first, f);
     expect_same_files();
     const uint64_t marked = marks_count(marks, first);
     /* lines that were never marked have a key of their own */
     if (first == 0) f->keys += found->lines - found->marked;
-    f->printed = rule->prints_marked ? marked : found->lines - first - marked;
+    f->printed = op->prints_marked ? marked : found->lines - first - marked;
 }
 
 static bool run(struct exact_job *job, struct figures *f) {
@@ -337,16 +334,16 @@ static bool run(struct exact_job *job, struct figures *f) {
 
 static struct forecast cost(const struct exact_job *job,
                             const struct line_counts *counts) {
-    const struct rule *const rule = &job->rule;
+    const struct set_operation *const op = &job->op;
     const double both = counts->stored + counts->printed;
     const double hashed = both < 1 ? both : 1; /* share of the bytes */
     const uint64_t lines = (uint64_t)(hashed * (double)counts->lines);
     const uint64_t memory = budget_without(marks_bytes(lines));
-    const unsigned passes = passes_for(rule, memory, counts);
+    const unsigned passes = passes_for(op, memory, counts);
     const double record = record_size(counts, false);
-    const double size = record - 3 + (double)tally_size(rule) + 8;
+    const double size = record - 3 + (double)tally_size(op) + 8;
     const uint64_t slots = 8 * (counts->keys + counts->keys / 2);
-    const uint64_t room = memory_of_keys(rule, memory);
+    const uint64_t room = memory_of_keys(op, memory);
     const double capacity =
         (double)(room - (slots < room / 2 ? slots : room / 2)) / size;
     const struct partition_forecast input = {
@@ -356,7 +353,7 @@ static struct forecast cost(const struct exact_job *job,
         .memory = memory,
         .capacity = capacity,
         .expected = counts->bytes / (counts->lines + 1) * counts->marked};
-    const double records = passes > 1 ? 0 : partition_spills(rule, &input, 0);
+    const double records = passes > 1 ? 0 : partition_spills(op, &input, 0);
     const uint64_t hashes = hashes_spilled(job->hashed.lines, lines, budget());
     const bool prints = passes == 1 && (double)counts->keys > capacity;
     const unsigned second = job->second;

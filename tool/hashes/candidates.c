@@ -98,7 +98,7 @@ static void scatter_hashes(struct text_block *block) {
 
 /* False if there are too many lines. */
 static bool hash_files(struct hash_pass *job, const struct exact_job *exact) {
-    const size_t count = exact->rule.readings;
+    const size_t count = exact->op.readings;
     struct candidates *const found = job->found;
     const struct stages stages = {.in_parallel = hash_lines,
                                   .in_order = number_lines,
@@ -108,7 +108,7 @@ static bool hash_files(struct hash_pass *job, const struct exact_job *exact) {
     for (size_t i = 0; i < count; i++) {
         found->starts[i] = found->lines;
         found->first_blocks[i] = job->blocks;
-        if (!is_hashed(&exact->rule, i)) continue;
+        if (!is_hashed(&exact->op, i)) continue;
         run_pipeline(&stages, exact->readings[i].count,
                      exact->readings[i].files);
         if (found->lines > job->most_lines) return false;
@@ -325,7 +325,7 @@ static void mark_candidates(struct range_job *job, uint64_t memory) {
 
 bool candidates_find(struct candidates *found, const struct exact_job *job,
                      uint64_t memory) {
-    const size_t count = job->rule.readings;
+    const size_t count = job->op.readings;
     const uint64_t lines = job->hashed.lines;
     *found = (struct candidates){
         .starts = alloc_memory((count + 1) * sizeof *found->starts),

@@ -42,7 +42,7 @@ struct file_role {
 };
 
 struct pass_state {
-    const struct rule *rule;
+    const struct set_operation *op;
     calyx_filter *hasher;
     uint64_t memory;
     struct mapped_text text;
@@ -372,10 +372,10 @@ static uint64_t expected_keys(const struct exact_job *job) {
 
 static bool fits(const struct exact_job *job) {
     enum { MOST_FILES = 1024 };
-    const struct rule *const rule = &job->rule;
+    const struct set_operation *const op = &job->op;
     const uint64_t memory = budget();
-    const size_t files = files_of_readings(job->readings, job->rule.readings);
-    if (rule->least || rule->counts || job->second || rule->without_count ||
+    const size_t files = files_of_readings(job->readings, job->op.readings);
+    if (op->least || op->counts || job->second || op->without_count ||
         !keys_are_whole_lines() || selects_part() || files > MOST_FILES)
         return false;
     const uint64_t text = mapped_text_size(files, job->sum.bytes);
@@ -384,28 +384,29 @@ static bool fits(const struct exact_job *job) {
            slot_table_bytes(expected_keys(job)) <= memory - text;
 }
 
-static struct file_role role_of(const struct rule *rule, size_t reading) {
-    const bool stores = stores_keys(rule, reading);
+static struct file_role role_of(const struct set_operation *op,
+                                size_t reading) {
+    const bool stores = stores_keys(op, reading);
     return (struct file_role){.claims_absent = stores,
-                              .prints_absent = !stores && rule->prints_absent,
+                              .prints_absent = !stores && op->prints_absent,
                               .claims_previous =
-                                  rule->of_all_files && reading > 0,
-                              .prints = may_print(rule, reading)};
+                                  op->of_all_files && reading > 0,
+                              .prints = may_print(op, reading)};
 }
 
 /* Only lines that claim a slot are looked at again. Readings that claim come
  * before those that do not. */
 static void read_files(struct pass_state *p, const struct exact_job *job,
                        struct figures *figures) {
-    for (size_t i = 0; i < job->rule.readings && !p->full; i++) {
+    for (size_t i = 0; i < job->op.readings && !p->full; i++) {
         const struct file_group *const r = &job->readings[i];
         p->reading = i;
-        p->role = role_of(p->rule, i);
+        p->role = role_of(p->op, i);
         p->keeps =
             p->text.kept && (p->role.claims_absent || p->role.claims_previous);
         const struct stages stages = {.in_parallel = claim_block,
                                       .in_order = finish_block,
-                                      .output = p->rule->output,
+                                      .output = p->op->output,
                                       .kept = p->keeps ? p->text.kept : NULL,
                                       .context = p};
         const struct input_totals totals =
@@ -421,10 +422,10 @@ static void read_files(struct pass_state *p, const struct exact_job *job,
 
 static bool open_text(struct pass_state *p, struct exact_job *job) {
     if (job->known && job->sum.plain)
-        return mapped_text_open(&p->text, job->readings, job->rule.readings);
+        return mapped_text_open(&p->text, job->readings, job->op.readings);
     const uint64_t most = UINT64_C(1) << PLACE_BITS;
     const uint64_t room = memory_of_text(job, p->memory);
-    return mapped_text_keep(&p->text, job->readings, job->rule.readings,
+    return mapped_text_keep(&p->text, job->readings, job->op.readings,
                             &job->kept, room < most ? room : most);
 }
 
@@ -436,7 +437,7 @@ static struct forecast cost(const struct exact_job *job,
 
 static bool run(struct exact_job *job, struct figures *figures) {
     struct kept_text *const kept = &job->kept;
-    struct pass_state p = {.rule = &job->rule,
+    struct pass_state p = {.op = &job->op,
                            .hasher = key_hasher(0),
                            .memory = budget(),
                            .claimed_at_once = claimed_at_once(),
@@ -449,7 +450,7 @@ static bool run(struct exact_job *job, struct figures *figures) {
     if (starts) read_files(&p, job, figures);
     const bool done = starts && !p.full;
     if (done) expect_same_files();
-    if (!done) output_skip(job->rule.output, p.written);
+    if (!done) output_skip(job->op.output, p.written);
     figures->candidates = p.compared;
     figures->keys = p.table.used;
     figures->printed = p.printed;

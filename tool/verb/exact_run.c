@@ -61,18 +61,18 @@ static void expect_other_files(const struct exact_run *run) {
 static void add_samples(struct exact_job *job) {
     const struct sample none = {.rereadable = true, .plain = true};
     job->sum = job->stored = job->hashed = none;
-    for (size_t i = 0; i < job->rule.readings; i++) {
+    for (size_t i = 0; i < job->op.readings; i++) {
         const struct sample *const is = &job->readings[i].is;
         sample_add(&job->sum, is);
-        if (stores_keys(&job->rule, i)) sample_add(&job->stored, is);
-        if (is_hashed(&job->rule, i)) sample_add(&job->hashed, is);
+        if (stores_keys(&job->op, i)) sample_add(&job->stored, is);
+        if (is_hashed(&job->op, i)) sample_add(&job->hashed, is);
     }
     job->known = job->sum.rereadable;
 }
 
 int exact_run(struct exact_run *run) {
     struct exact_job *const job = &run->job;
-    struct rule *const rule = &job->rule;
+    struct set_operation *const op = &job->op;
     job->second = run->second != NULL;
     add_samples(job);
     const struct method *const *const method = choose(methods, job);
@@ -82,18 +82,18 @@ int exact_run(struct exact_run *run) {
     }
     if (!result_replaces()) expect_space(job, *method);
     expect_output(run->second, result_replaces());
-    rule->output = output_open(result_path_of_lines(), result_replaces());
-    if (run->second) rule->second = output_open(run->second, result_replaces());
-    lines_go_to(rule->output, run->count, run->files, run->header);
-    lines_go_to(rule->second, run->count, run->files, LINES_OF_ALL_FILES);
+    op->output = output_open(result_path_of_lines(), result_replaces());
+    if (run->second) op->second = output_open(run->second, result_replaces());
+    lines_go_to(op->output, run->count, run->files, run->header);
+    lines_go_to(op->second, run->count, run->files, LINES_OF_ALL_FILES);
     expect_other_files(run);
     note_files(run->count, run->files);
     read_noted_bytes_only();
     progress_expect(((*method)->finds_candidates ? 2 : 1) *
                     size_of_files(run->count, run->files));
     const struct figures f = run_methods(job, method);
-    output_close(rule->output);
-    output_close(rule->second);
+    output_close(op->output);
+    output_close(op->second);
     report_figures(run, &f);
     return f.printed ? EXIT_YES : EXIT_NO;
 }

@@ -28,20 +28,20 @@ static uint64_t at_least;
 /* ---- The rules ---------------------------------------------------------- */
 
 /* Of all files: what counts is to be in all so far. */
-static enum destination visit_in_all(const struct rule *rule,
+static enum destination visit_in_all(const struct set_operation *op,
                                      struct tally *tally, bool fresh,
                                      uint64_t file) {
     (void)fresh;
     if (tally->count != file) return NOT_PRINTED;
     tally->count++;
-    return may_print(rule, file) ? TO_OUTPUT : NOT_PRINTED;
+    return may_print(op, file) ? TO_OUTPUT : NOT_PRINTED;
 }
 
 /* Of some files. */
-static enum destination visit_in_some(const struct rule *rule,
+static enum destination visit_in_some(const struct set_operation *op,
                                       struct tally *tally, bool fresh,
                                       uint64_t file) {
-    (void)rule;
+    (void)op;
     if (fresh || tally->file != file) tally->count++;
     tally->file = file & FILES_MASK;
     return NOT_PRINTED;
@@ -150,18 +150,18 @@ static int run_verb(int n, char **files) {
     const bool of_all = !at_least || at_least == files_count;
     struct file_group *const readings = readings_of(n, files, of_all);
     struct exact_run run = {
-        .job = {.rule = {.readings = files_count,
-                         /* a key that is first met later cannot be in enough
-                            files */
-                         .storing = of_all ? 1 : files_count + 1 - at_least,
-                         .printing = of_all ? 1 : files_count,
-                         .tallies = true,
-                         .visit = of_all ? visit_in_all : visit_in_some,
-                         .least = of_all ? 0 : at_least,
-                         .most = UINT64_MAX,
-                         .of_all_files = of_all,
-                         .counts = count,
-                         .prints_marked = true},
+        .job = {.op = {.readings = files_count,
+                       /* a key that is first met later cannot be in enough
+                          files */
+                       .storing = of_all ? 1 : files_count + 1 - at_least,
+                       .printing = of_all ? 1 : files_count,
+                       .tallies = true,
+                       .on_present = of_all ? visit_in_all : visit_in_some,
+                       .least = of_all ? 0 : at_least,
+                       .most = UINT64_MAX,
+                       .of_all_files = of_all,
+                       .counts = count,
+                       .prints_marked = true},
                 .readings = readings,
                 .condition = seen_in_both},
         .count = n,

@@ -14,18 +14,19 @@
 static const char *dups;
 static bool count, only_dups, only_unique;
 
-/* ---- The rule ------------------------------------------------------------ */
+/* ---- The operation ------------------------------------------------------- */
 
-static enum destination visit_once(const struct rule *rule, struct tally *tally,
-                                   bool fresh, uint64_t file) {
-    (void)rule, (void)tally, (void)file;
+static enum destination visit_once(const struct set_operation *op,
+                                   struct tally *tally, bool fresh,
+                                   uint64_t file) {
+    (void)op, (void)tally, (void)file;
     return fresh ? TO_OUTPUT : TO_SECOND;
 }
 
-static enum destination visit_and_count(const struct rule *rule,
+static enum destination visit_and_count(const struct set_operation *op,
                                         struct tally *tally, bool fresh,
                                         uint64_t file) {
-    (void)rule, (void)file;
+    (void)op, (void)file;
     tally->count++;
     return fresh ? NOT_PRINTED : TO_SECOND;
 }
@@ -88,16 +89,16 @@ static int run_verb(int n, char **files) {
     const double started = seconds_now();
     const struct file_group all = {n, files, 0, sample_files(n, files)};
     struct exact_run run = {
-        .job = {.rule = {.readings = 1,
-                         .storing = 1,
-                         .printing = 1,
-                         .tallies = tallies(),
-                         .visit = tallies() ? visit_and_count : visit_once,
-                         .least = !tallies()  ? 0
-                                  : only_dups ? 2
-                                              : 1,
-                         .most = only_unique ? 1 : UINT64_MAX,
-                         .counts = count},
+        .job = {.op = {.readings = 1,
+                       .storing = 1,
+                       .printing = 1,
+                       .tallies = tallies(),
+                       .on_present = tallies() ? visit_and_count : visit_once,
+                       .least = !tallies()  ? 0
+                                : only_dups ? 2
+                                            : 1,
+                       .most = only_unique ? 1 : UINT64_MAX,
+                       .counts = count},
                 .readings = &all,
                 .condition = repeated},
         .count = n,

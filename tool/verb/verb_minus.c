@@ -21,12 +21,12 @@
 
 static bool unique;
 
-/* ---- The rule ------------------------------------------------------------ */
+/* ---- The operation ------------------------------------------------------- */
 
-static enum destination visit(const struct rule *rule, struct tally *tally,
-                              bool fresh, uint64_t file) {
+static enum destination visit(const struct set_operation *op,
+                              struct tally *tally, bool fresh, uint64_t file) {
     (void)tally;
-    return fresh && may_print(rule, file) ? TO_OUTPUT : NOT_PRINTED;
+    return fresh && may_print(op, file) ? TO_OUTPUT : NOT_PRINTED;
 }
 
 /* ---- Lists and filters among the others --------------------------------- */
@@ -141,13 +141,13 @@ static int run_exactly(int n, char **files, const struct others *others) {
     const double started = seconds_now();
     struct file_group *const readings = readings_of(files, others);
     struct exact_run run = {
-        .job = {.rule = {.readings = (size_t)others->list_count + 1,
-                         .storing = (size_t)others->list_count + unique,
-                         .printing = 1,
-                         .visit = visit,
-                         .prints_absent = !unique,
-                         .without = others->filters,
-                         .without_count = others->filter_count},
+        .job = {.op = {.readings = (size_t)others->list_count + 1,
+                       .storing = (size_t)others->list_count + unique,
+                       .printing = 1,
+                       .on_present = visit,
+                       .prints_absent = !unique,
+                       .without = others->filters,
+                       .without_count = others->filter_count},
                 .readings = readings,
                 .condition = to_be_compared()},
         .count = n,
