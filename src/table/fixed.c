@@ -55,8 +55,6 @@
 
 #include <math.h>
 
-#if !CALYX_NO_BUCKET
-
 /* The room is the share of all slots that leaves spill lines hardly more than
  * 60 % full: simulated. */
 #define FORM(width, in_word, pattern, keys)                                  \
@@ -513,4 +511,3 @@ const struct kind kind_fixed_distinct = {
     .atomic_kernels = distinct_kernels,
     FIXED_TABLE,
 };
-#endif
