@@ -163,24 +163,14 @@ static uint64_t room_of(const calyx_filter *f) {
     return items < most ? most - items : 0;
 }
 
-/* Did a key that was found count as another one? Not if it has as many copies
- * as there may be. It does in a saturated line, where all keys are found: so a
- * table that saturates is full at last. */
+/* Does a key that was found, and added, count as one more? As in struct
+ * fixed_addition. */
 static bool counts_again(const calyx_filter *f, uint64_t hash) {
     const struct part *const p = f->newest;
     const struct fixed_table t = fixed_table_of(p->body, &p->shape);
     const struct fixed_place at = fixed_place_of(&t, hash);
     if (get_header(fixed_line(&t, at.line)) & SATURATED) return true;
     return is_counting(f) && fixed_count(&t, &at) < FIXED_COPIES_MOST;
-}
-
-/* The number of keys that hashes count as. */
-static size_t count_keys(const calyx_filter *f, const uint64_t *hashes,
-                         const bool *fresh, size_t n) {
-    size_t keys = 0;
-    for (size_t i = 0; i < n; i++)
-        keys += fresh[i] || counts_again(f, hashes[i]);
-    return keys;
 }
 
 static void count_more(calyx_filter *f, uint64_t more) {
@@ -204,7 +194,7 @@ static calyx_status add_locked(calyx_filter *f, uint64_t hash, bool *fresh) {
     if (room_of(f) == 0 && !(may_be_there && in_part(f, f->newest, hash)))
         return CALYX_FULL;
     *fresh = add_hash(f, hash);
-    count_more(f, count_keys(f, &hash, fresh, 1));
+    count_more(f, *fresh || counts_again(f, hash));
     return CALYX_OK;
 }
 
@@ -227,12 +217,18 @@ ALWAYS_INLINE void prefetch_hash(const calyx_filter *f,
                 LINE_SIZE * scale64(batch->hashes[i], p->shape.blocks));
 }
 
-/* Readers must know of each line that changes. */
-static void add_each(calyx_filter *f, const struct batch *batch, bool *fresh) {
+/* Readers must know of each line that changes. Returns how many keys count as
+ * one more. */
+static size_t add_each(calyx_filter *f, const struct batch *batch,
+                       bool *fresh) {
+    size_t more = 0;
     for (size_t i = 0; i < batch->n; i++) {
         prefetch_hash(f, batch, i + PREFETCH_DISTANCE);
-        fresh[i] = add_hash(f, batch->hashes[i]);
+        const bool is_fresh = add_hash(f, batch->hashes[i]);
+        if (fresh) fresh[i] = is_fresh;
+        more += is_fresh || counts_again(f, batch->hashes[i]);
     }
+    return more;
 }
 
 /* A shared table is left to others in between. */
@@ -241,8 +237,6 @@ static calyx_status fixed_add_some(calyx_filter *f, struct key_window *w,
     enum { TURN = 256 };
     struct part *const p = f->newest;
     calyx_status status = CALYX_OK;
-    bool own[BATCH_MAX];
-    bool *const are_fresh = fresh ? fresh : own;
     if (is_locked_here(f)) return CALYX_CANNOT;
     begin_writing(f);
     const size_t most = f->turns && w->batch.n > TURN ? TURN : w->batch.n;
@@ -254,14 +248,14 @@ static calyx_status fixed_add_some(calyx_filter *f, struct key_window *w,
     };
     *done = these.n;
     if (these.n == 0) {
-        status = add_locked(f, w->batch.hashes[0], are_fresh);
+        bool ignored;
+        status = add_locked(f, w->batch.hashes[0], fresh ? fresh : &ignored);
         *done = status == CALYX_OK;
     } else {
-        if (f->turns)
-            add_each(f, &these, are_fresh);
-        else
-            f->kernel->add_batch(p->body, &p->shape, these, are_fresh);
-        count_more(f, count_keys(f, these.hashes, are_fresh, these.n));
+        const size_t more =
+            f->turns ? add_each(f, &these, fresh)
+                     : f->kernel->add_batch(p->body, &p->shape, these, fresh);
+        count_more(f, more);
         note_prefetched(&w->batch, these.n);
     }
     end_writing(f);

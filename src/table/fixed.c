@@ -290,16 +290,19 @@ static void add_to_full(const struct fixed_table *t,
         fixed_saturate(t, at->line);
 }
 
-bool fixed_add_spilling(const struct fixed_table *t,
-                        const struct fixed_place *at, uint64_t most_copies) {
+struct fixed_addition fixed_add_spilling(const struct fixed_table *t,
+                                         const struct fixed_place *at,
+                                         uint64_t most_copies) {
     const uint8_t *const line = fixed_line(t, at->line);
     const uint64_t header = get_header(line);
-    if (header & SATURATED) return false;
+    if (header & SATURATED) return (struct fixed_addition){false, true};
     const struct spilled_keys scan =
         scan_spilled(t, at->line, code_of_place(t, at), header);
     const uint64_t copies = match_run(t, line, header, at).n + scan.matches;
     if (copies < most_copies) add_to_full(t, at, scan.n);
-    return copies == 0;
+    const bool more =
+        copies == 0 || copies + 1 < most_copies || get_header(line) & SATURATED;
+    return (struct fixed_addition){copies == 0, more};
 }
 
 bool fixed_add_place(const struct fixed_table *t,
@@ -309,7 +312,7 @@ bool fixed_add_place(const struct fixed_table *t,
     if (header & SATURATED) return false;
     if (slots_used(header) >= t->form.slots ||
         run_count(header, at->run) == RUN_MOST)
-        return fixed_add_spilling(t, at, 1);
+        return fixed_add_spilling(t, at, 1).fresh;
     if (match_run(t, line, header, at).n > 0) return false;
     put_in_line(t, line, at->run, at->remainder);
     return true;

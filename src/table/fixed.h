@@ -297,10 +297,17 @@ static inline uint64_t fixed_limit(const struct shape *shape) {
 bool fixed_look_again(const struct fixed_table *t,
                       const struct fixed_place *at);
 
-/* An addition to a line that has no room in it, or not in the run. Returns
- * whether the key is new. */
-bool fixed_add_spilling(const struct fixed_table *t,
-                        const struct fixed_place *at, uint64_t most_copies);
+/* Is the key new? Does it count as one more? Not a copy that takes no slot, nor
+ * the last that takes one: it stays. Yes in a saturated line, where all keys
+ * are found: so a table that saturates is full at last. */
+struct fixed_addition {
+    bool fresh, counts;
+};
+
+/* An addition to a line that has no room in it, or not in the run. */
+struct fixed_addition fixed_add_spilling(const struct fixed_table *t,
+                                         const struct fixed_place *at,
+                                         uint64_t most_copies);
 enum removal fixed_remove(const struct fixed_table *t,
                           const struct fixed_place *at);
 uint32_t fixed_count(const struct fixed_table *t, const struct fixed_place *at);

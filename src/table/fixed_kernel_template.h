@@ -105,9 +105,9 @@ TARGET static size_t has_batch(const uint8_t *body, const struct shape *shape,
     return yes + look_again(&t, batch.hashes, &again, found);
 }
 
-TARGET ALWAYS_INLINE bool add_at(const struct fixed_table *t,
-                                 const struct fixed_place *at,
-                                 uint64_t most_copies) {
+TARGET ALWAYS_INLINE struct fixed_addition add_at(const struct fixed_table *t,
+                                                  const struct fixed_place *at,
+                                                  uint64_t most_copies) {
     uint8_t *const line = fixed_line(t, at->line);
     const uint64_t header = get_header(line);
     const uint64_t begin = run_begin(header, at->run);
@@ -122,11 +122,11 @@ TARGET ALWAYS_INLINE bool add_at(const struct fixed_table *t,
     bool found = look.found;
     if (__builtin_expect(count > t->form.fields, false))
         found = match_run(t, line, header, at).n > 0;
-    if (found && most_copies == 1) return false;
+    if (found && most_copies == 1) return (struct fixed_addition){false, false};
     /* The first slot of the run; its count is one more. */
     insert_slot(t, line, begin, at->remainder,
                 header + (UINT64_C(1) << 3 * at->run));
-    return !found;
+    return (struct fixed_addition){!found, true};
 }
 
 /* Of a line that has spilled keys, what the next one will be spilled to. */
@@ -138,12 +138,13 @@ TARGET ALWAYS_INLINE void prefetch_for_add(const struct fixed_table *t,
     prefetch_l1(spills ? spill_line_of(t, number) : line);
 }
 
+/* Returns how many count as one more. */
 TARGET ALWAYS_INLINE size_t add_each(uint8_t *body, const struct shape *shape,
                                      struct batch batch, bool *fresh,
                                      uint64_t most_copies) {
     const struct fixed_table t = fixed_table_of(body, shape);
     const size_t all = batch.n + batch.more;
-    size_t yes = 0;
+    size_t more = 0;
     prefetch_first(&t, &batch);
     for (size_t i = 0; i < batch.n; i++) {
         const size_t ahead = i + PREFETCH_DISTANCE;
@@ -152,25 +153,25 @@ TARGET ALWAYS_INLINE size_t add_each(uint8_t *body, const struct shape *shape,
         const size_t near = i + PREFETCH_DISTANCE_L1;
         if (near < all) prefetch_for_add(&t, batch.hashes[near]);
         const struct fixed_place at = fixed_place_of(&t, batch.hashes[i]);
-        const bool is = add_at(&t, &at, most_copies);
-        if (fresh) fresh[i] = is;
-        yes += is;
+        const struct fixed_addition is = add_at(&t, &at, most_copies);
+        if (fresh) fresh[i] = is.fresh;
+        more += is.counts;
     }
-    return yes;
+    return more;
 }
 
 TARGET static bool add_copy(uint8_t *body, const struct shape *shape,
                             uint64_t hash) {
     const struct fixed_table t = fixed_table_of(body, shape);
     const struct fixed_place at = fixed_place_of(&t, hash);
-    return add_at(&t, &at, FIXED_COPIES_MOST);
+    return add_at(&t, &at, FIXED_COPIES_MOST).fresh;
 }
 
 TARGET static bool add_once(uint8_t *body, const struct shape *shape,
                             uint64_t hash) {
     const struct fixed_table t = fixed_table_of(body, shape);
     const struct fixed_place at = fixed_place_of(&t, hash);
-    return add_at(&t, &at, 1);
+    return add_at(&t, &at, 1).fresh;
 }
 
 TARGET static size_t add_copies(uint8_t *body, const struct shape *shape,

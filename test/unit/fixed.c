@@ -145,6 +145,29 @@ static void the_15th_copy_stays_and_takes_no_more_room(void **state) {
     calyx_free(f);
 }
 
+/* However the copies come: one by one, in a batch, beside readers. */
+static void copies_count_the_same_in_a_batch(void **state) {
+    (void)state;
+    enum { KEYS = 40, EACH = 20 };
+    uint64_t hashes[KEYS * EACH], items[3];
+    for (uint64_t i = 0; i < KEYS * EACH; i++) hashes[i] = mixed(i / EACH);
+    for (int i = 0; i < 3; i++) {
+        calyx_filter *f = make_filter((calyx_options){
+            .kind = "bucket", .capacity = 20000, .concurrent = i == 2});
+        if (i == 0)
+            for (int k = 0; k < KEYS * EACH; k++)
+                assert_ok(add_hash(f, hashes[k]));
+        else
+            assert_ok(calyx_add_hashes(f, hashes, KEYS * EACH, NULL, NULL));
+        assert_int_equal(info_of(f).saturated, 0);
+        items[i] = info_of(f).items;
+        calyx_free(f);
+    }
+    assert_int_equal(items[0], KEYS * 14);
+    assert_int_equal(items[1], items[0]);
+    assert_int_equal(items[2], items[0]);
+}
+
 /* Sorted hashes crowd one line after the other: too many are refused, too. */
 static void too_many_keys_are_refused_in_any_order(void **state) {
     (void)state;
@@ -247,6 +270,7 @@ int main(void) {
         cmocka_unit_test(kernels_leave_the_same_bytes),
         cmocka_unit_test(every_rate_is_nearly_the_promise),
         cmocka_unit_test(the_15th_copy_stays_and_takes_no_more_room),
+        cmocka_unit_test(copies_count_the_same_in_a_batch),
         cmocka_unit_test(too_many_keys_are_refused_in_any_order),
         cmocka_unit_test(any_bytes_can_be_used),
         cmocka_unit_test(any_bytes_can_be_merged),
