@@ -68,7 +68,7 @@ def place(slurm, tmp_path, monkeypatch):
 
 
 LISTS = [f"list{i}" for i in range(5)]
-children = []  # that tests started and must not leave behind
+children = []  # that tests started and must end
 
 
 def calyx(*words):
