@@ -311,19 +311,23 @@ EXPORT(void, get_counters)
     }
 }
 
-/* Of a body of codes of 8 bits in two runs, which one byte i is in: 0 or 1; 2
- * if it is not in use, 3 if it says where a run ends. doc/FORMAT.md, bucket
- * with 1 probe: the last two bytes of 64 have the end of each run in 6 bits. */
-EXPORT(void, get_runs)(const uint8_t *body, size_t size, uint8_t *runs) {
-    enum { BUCKET = 64, FIRST_END = 62, UNUSED = 2, END = 3 };
-    for (size_t i = 0; i < size; i++) {
-        const uint8_t *const ends = body + i / BUCKET * BUCKET + FIRST_END;
-        const size_t slot = i % BUCKET;
-        runs[i] = slot >= FIRST_END        ? END
-                  : slot < (ends[0] & 63U) ? 0
-                  : slot < (ends[1] & 63U) ? 1
-                                           : UNUSED;
+/* Sets `slots` to the slots of a table, line by line, and returns how many it
+ * has: 0 if a slot is not in use, else its run, from 1 on, and below that its
+ * remainder of 8 bits. doc/FORMAT.md, tables of fixed size, with 1 probe: the
+ * last 8 bytes of a line have the number of slots of each run, in 3 bits. */
+EXPORT(size_t, get_slots)(const uint8_t *body, size_t size, uint16_t *slots) {
+    enum { LINE = 64, SLOTS = 56, RUNS = 20 };
+    const size_t lines = size / LINE;
+    for (size_t i = 0; i < lines; i++, body += LINE, slots += SLOTS) {
+        uint64_t counts;
+        size_t slot = 0;
+        memcpy(&counts, body + SLOTS, sizeof counts);
+        memset(slots, 0, SLOTS * sizeof *slots);
+        for (unsigned run = 1; run <= RUNS; run++, counts >>= 3)
+            for (size_t n = counts & 7; n > 0 && slot < SLOTS; n--, slot++)
+                slots[slot] = (uint16_t)(run << 8 | body[slot]);
     }
+    return lines * SLOTS;
 }
 
 EXPORT(double, encoded_size)(const calyx_filter *f) {

@@ -149,14 +149,6 @@ class Calyx {
     return new Builder(this, at);
   }
 
-  // Of a body of codes, the run of each byte: 0 or 1; more if it is no slot in use.
-  runs(body) {
-    return this.lend(body, (from, size) => this.lend(new Uint8Array(size), (at) => {
-      this.wasm.get_runs(from, size, at);
-      return new Uint8Array(this.wasm.memory.buffer, at, size).slice();
-    }));
-  }
-
   // ---- Files ----
 
   // The filter of the bytes of a whole file.
@@ -247,6 +239,16 @@ export class Filter {
       this.calyx.lend(new Uint8Array(bits), (at) => {
         this.wasm.get_counters(this.at, body, at);
         return new Uint8Array(this.wasm.memory.buffer, at, bits).slice();
+      }));
+  }
+
+  // The slots of a table, line by line: 0 if one is not in use, else 256 times its run,
+  // from 1 on, and its remainder.
+  slots() {
+    return this.calyx.lend(this.getBits(0, this.describe().bits / 8), (body, size) =>
+      this.calyx.lend(new Uint8Array(2 * size), (at) => {
+        const n = this.wasm.get_slots(body, size, at);
+        return new Uint16Array(this.wasm.memory.buffer, at, n).slice();
       }));
   }
 

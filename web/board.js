@@ -41,17 +41,19 @@ export class Board {
     const changes = view.now && view.now.deed !== ASK;
     const probes = this.probesOf(story, view, step, probed);
     const zero = steps.zero >= 0 && probed > steps.zero ? view.tests[steps.zero].bits : [];
-    const runs = story.form === "codes" ? story.calyx.runs(final && changes ? view.after : view.before) : null;
+    const codes = story.form === "codes";
+    let run = 0, odd = false;
     this.cells.forEach((cell, at) => {
       const passed = changes && (final || (story.form === "bits" && probes.includes(at)) || (story.form === "sums" && step > 0));
       const n = (passed ? view.after : view.before)[at];
-      const fresh = passed && n > view.before[at];
-      const gone = passed && view.now.deed === REMOVE && n < view.before[at];
-      const names = ["bit", (runs ? runs[at] < 2 : n) && "set", runs?.[at] === 1 && "last", story.counts && n === TIMES && "full", fresh && "new", gone && "gone",
+      const fresh = !codes && passed && n > view.before[at]; // codes move up
+      const gone = !codes && passed && view.now.deed === REMOVE && n < view.before[at];
+      if (codes && n && n >> 8 !== run) run = n >> 8, odd = !odd; // the next run in use
+      const names = ["bit", n && "set", codes && n && !odd && "other", story.counts && n === TIMES && "full", fresh && "new", gone && "gone",
         probes.includes(at) && "probe", zero.includes(at) && "zero", lit.includes(at) && "lit"];
       cell.className = names.filter(Boolean).join(" ");
       cell.style.background = stripes(hues?.(at) ?? [], n);
-      const text = runs ? (runs[at] === 2 ? "" : hex(n, 2)) : n && story.counts ? String(n) : "";
+      const text = !n ? "" : codes ? hex(n & 255, 2) : story.counts ? String(n) : "";
       if (cell.textContent !== text) cell.textContent = text;
     });
     const here = view.now && step >= 1 && this.blocks.length > 1 ? story.blockOf(view.now.word) : -1;
@@ -77,11 +79,8 @@ export class Board {
     if (!view.now) return this.hash.replaceChildren("\u00a0");
     if (story.given) return this.hash.replaceChildren(make("b", { class: "bubble" }, quoted(view.now.word)));
     const digits = hex(view.hash, 16), chosen = step >= 1 ? leading(story, view) : 0;
-    const code = step >= 1 && codeIn(story, view);
     this.hash.replaceChildren(make("b", { class: "bubble" }, quoted(view.now.word)), " → ",
-      make("span", { class: "hash" }, "0x", make("mark", {}, digits.slice(0, chosen)), digits.slice(chosen),
-        ...(code ? [" = ", make("mark", {}, code.bucket), " ", code.run, " ",
-          make("mark", { class: "code" }, code.code), "…"] : [])));
+      make("span", { class: "hash" }, "0x", make("mark", {}, digits.slice(0, chosen)), digits.slice(chosen)));
   }
 
   wire() {
@@ -114,15 +113,4 @@ export function leading(story, view) {
   const chosen = Number(view.hash * BigInt(places) >> 64n);
   const is = story.open ? view.bits[0] : Math.floor(view.bits[0] / story.block);
   return places > 1 && chosen === is ? Math.max(1, Math.ceil(Math.log2(places) / 4)) : 0;
-}
-
-// The first bits of the hash that choose a bucket, the one that chooses a run in
-// it, and the code behind them: if that is what the library did. Else null.
-export function codeIn(story, view) {
-  if (story.form !== "codes") return null;
-  const { bucket, run, code } = story.codeOf(view.now.word);
-  const high = Math.log2(story.blocksOf(view).blocks.length), bits = view.hash.toString(2).padStart(64, "0");
-  const parts = { bucket: bits.slice(0, high), run: bits[high], code: bits.slice(high + 1, high + 9) };
-  const is = [parseInt(parts.bucket, 2), Number(parts.run), parseInt(parts.code, 2)];
-  return is.join() === [bucket, run, code].join() ? parts : null;
 }

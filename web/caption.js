@@ -1,7 +1,7 @@
 // What is to be said about a step of a story, in words. Used by the first
 // screen, See and Learn.
 import { make, quoted } from "./dom.js";
-import { codeIn, hex, leading } from "./board.js";
+import { hex, leading } from "./board.js";
 import { ADD, ALLOW, ASK, MANY, REMOVE, adding, stepsOf, sumOf, verdictOf } from "./story.js";
 import { rateText } from "./number.js";
 import { t } from "./text/text.js";
@@ -33,9 +33,8 @@ function place(story, view) {
   if (story.form === "sums") return sumsPlace(story, view);
   if (story.form === "codes") {
     if (view.now.deed === REMOVE && !story.removes) return t("see.anew");
-    const code = codeIn(story, view), { bucket, run, code: is } = story.codeOf(view.now.word);
-    return t(code ? "see.code.hash" : "see.code", { x: bucket, y: hex(is, 2), z: t(run ? "see.run.last" : "see.run.first"),
-      ...(code && { b: code.bucket, h: code.run, c: code.code }) });
+    const { line, run, remainder } = story.codeOf(view.now.word);
+    return t("see.code", { x: line, y: hex(remainder, 2), z: run });
   }
   const digits = leading(story, view);
   if (story.open)
@@ -95,5 +94,5 @@ function outcome(story, view, steps, verdict) {
   const lost = [...view.lost].filter((word) => !view.lostBefore.has(word)).map(quoted);
   const from = story.form !== "bits" && own.includes(verdict) ? `see.${story.form}.` : "see.is.";
   return t(from + verdict, { x: story.form === "bits" ? view.bits[steps.zero] ?? "" : steps.zero + 1, k: view.bits.length,
-    n: view.tests.length, y: lost.join(t("comma")) });
+    n: view.tests.length, y: lost.join(t("comma")) }) + (view.spilled ? t("see.codes.spilled") : "");
 }

@@ -4,7 +4,7 @@
 //
 // A lookup has one of three forms. "bits": all bits of the word must be 1. "sums":
 // sums of some bits, modulo 2, must be certain bits, which makes equations.
-// "codes": some bytes at the word's place must have its code.
+// "codes": some slot at the word's place must have its code.
 
 export const ADD = "+", MANY = "*", REMOVE = "-", ASK = "?", ALLOW = "!";
 export const TIMES = 15; // what MANY stands for: as far as a counter counts
@@ -59,7 +59,6 @@ function possible(calyx, { kind, bits, probes }) {
 
 const CAPACITY = 20; // keys; the rate of a small filter is that of its bits
 const STATIC_RATE = 0.05; // of kinds whose size follows from their keys
-const BUCKET = 64; // bytes of a block of codes
 const SAMPLES = 40; // hashes, to learn how large a later part is
 const LAST_HASH = (1n << 64n) - 1n;
 
@@ -112,9 +111,9 @@ export class Story {
     this.parts = new Map(); // part -> where its sums are
   }
 
-  // The cells of the picture: how often each bit was set, or bytes of codes.
+  // The cells of the picture: how often each bit was set, or the codes in slots.
   read(filter) {
-    return this.form === "codes" ? filter.getBits(0, this.bits / 8) : filter.counters();
+    return this.form === "codes" ? filter.slots() : filter.counters();
   }
 
   memo(word, make) {
@@ -136,9 +135,8 @@ export class Story {
   cellsOf(word, cells) {
     if (this.form === "bits") return this.bitsOf(word);
     if (this.form === "sums") return this.sumsOf(word, cells).tests.flatMap(({ bits }) => bits);
-    const { bucket, run, code } = this.codeOf(word), runs = this.calyx.runs(cells);
-    return [...cells.keys()].filter((at) =>
-      cells[at] === code && runs[at] === run && Math.floor(at / BUCKET) === bucket);
+    const { line, code } = this.codeOf(word), each = this.slotsOf(cells);
+    return [...cells.keys()].filter((at) => cells[at] === code && Math.floor(at / each) === line);
   }
 
   // The equations of a word: `tests` of bits among `cells`. They are in the first
@@ -178,9 +176,14 @@ export class Story {
   codeOf(word) {
     return this.memo(word, (filter) => {
       filter.add(word);
-      const cells = this.read(filter), runs = this.calyx.runs(cells), at = runs.findIndex((run) => run < 2);
-      return { bucket: Math.floor(at / BUCKET), run: runs[at], code: cells[at] };
+      const cells = this.read(filter), at = cells.findIndex((code) => code), code = cells[at];
+      return { line: Math.floor(at / this.slotsOf(cells)), code, run: code >> 8, remainder: code & 255 };
     });
+  }
+
+  // How many slots a line has.
+  slotsOf(cells) {
+    return cells.length / (this.bits / this.block);
   }
 
   // The blocks of the picture, each a list of cells; `columns` of them in a row.
@@ -192,16 +195,16 @@ export class Story {
       return { columns: width, blocks: range(0, groups).map((g) =>
         [...range(from + g * rows * width, rows * width), from + flags + g]) };
     }
-    const cells = this.form === "codes" ? this.bits / 8 : this.bits;
-    const each = this.form === "codes" ? BUCKET : Math.min(this.block, cells);
-    return { columns: cells <= 8 ? 8 : Math.min(each, this.form === "codes" || cells <= 128 ? 16 : 32),
+    const codes = this.form === "codes", cells = codes ? view.before.length : this.bits;
+    const each = codes ? this.slotsOf(view.before) : Math.min(this.block, cells);
+    return { columns: codes ? each / 4 : cells <= 8 ? 8 : Math.min(each, cells <= 128 ? 16 : 32),
       blocks: range(0, Math.ceil(cells / each)).map((i) => range(i * each, each)) };
   }
 
   // The block of a word, or -1.
   blockOf(word) {
     return this.form === "bits" ? Math.floor(this.bitsOf(word)[0] / this.block)
-      : this.form === "codes" ? this.codeOf(word).bucket : -1;
+      : this.form === "codes" ? this.codeOf(word).line : -1;
   }
 
   // Do the deed; `state` is {filter, words, allowed}. The filter becomes another
@@ -270,6 +273,12 @@ export class Story {
     Object.assign(view, { wordsAfter: state.words, allowed: state.allowed, lost: denied() });
     if (!this.adds) this.learn(state.filter, [...state.words.keys()]);
     if (now) Object.assign(view, this.testsOf(now, view));
+    if (now && this.form === "codes") { // which may be spilled
+      const { filter } = this.after(deeds.slice(0, shown + 1).filter(({ deed }) => deed !== ALLOW));
+      view.passes = filter.has(now.word);
+      view.spilled = view.passes && now.deed !== REMOVE && !this.cellsOf(now.word, view.cells).length;
+      filter.free();
+    }
     const { fill, rate } = state.filter.describe();
     state.filter.free();
     return Object.assign(view, { fill, rate });
@@ -283,8 +292,7 @@ export class Story {
       return { bits, tests, cells: before, passes: bits.every((bit) => before[bit]) };
     }
     const cells = deed === ASK ? before : after;
-    if (this.form === "codes") return { cells, passes: this.cellsOf(word, cells).length > 0 };
-    if (deed === REMOVE) return { cells };
+    if (this.form === "codes" || deed === REMOVE) return { cells };
     const sums = this.sumsOf(word, cells);
     return { cells, ...sums, passes: !sums.bumped && sums.tests.every((test) => sumOf(test, cells) === test.sum) };
   }

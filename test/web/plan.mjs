@@ -148,7 +148,7 @@ test("three or four kinds first, all on request; code in tabs, each with how to 
 
 test("kinds without hash functions have none to choose, and say what they have", async () => {
   const page = await open("?n=1M&p=1%25&kind=bucket&k=7");
-  assert.match(await page.textContent("#answer-text"), /^bucket: [\d.]+ bits a key, codes of \d+ bits, 1 cache line a lookup/);
+  assert.match(await page.textContent("#answer-text"), /^bucket: [\d.]+ bits a key, a slot a key, 1 cache line a lookup/);
   assert.ok(await page.isDisabled("#probes"));
   assert.doesNotMatch(await page.textContent("#run-build"), /probes/);
   await choose(page, "ribbon");

@@ -286,7 +286,7 @@ function draw() {
   const view = idle ? { ...seen, now: undefined, before: seen.after } : seen, steps = stepsOf(view);
   if (!typed) step = Math.min(step, steps.last);
   const final = typed ? steps.last : step, cells = view.after.filter(Boolean).length;
-  board.draw(story, view, final, t("see.bits", { x: cells, y: story.bits }), { hues: huesOf(story, [...view.wordsAfter.keys()]) });
+  board.draw(story, view, final, t(story.form === "codes" ? "see.bits.codes" : "see.bits", { x: cells, y: view.after.length }), { hues: huesOf(story, [...view.wordsAfter.keys()]) });
   const verdict = view.now && final >= steps.last ? verdictOf(view) : "";
   $("stage-verdict").dataset.verdict = verdict;
   if (verdict) $("stage-verdict").className = "v-" + verdict;

@@ -282,7 +282,7 @@ function showAnswer(want, p, best, first, keyBytes) {
 // memory that it reads.
 function costOf(p) {
   const form = formOf(p.kind), lines = linesOf(p);
-  return [t("cost." + form, { x: form === "codes" ? p.probes + CODE_BITS : p.probes }),
+  return [t("cost." + form, { x: p.probes }),
     form === "codes" ? t("lines.codes") : t(lines === 1 ? "lines.one" : "lines.many", { x: lines })];
 }
 
@@ -301,7 +301,6 @@ function drawPresets() {
 
 // Cache lines that a lookup reads in a large filter, in the mean; 0 if the kind
 // does not say.
-const CODE_BITS = 8; // of a code with 0 probes, by doc/FORMAT.md
 
 // How a kind answers: by "bits", "sums" of bits, or "codes".
 function formOf(name) {

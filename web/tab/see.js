@@ -120,7 +120,7 @@ function shape(wantedBits, wantedProbes) {
   probes = all.includes(wantedProbes) ? wantedProbes : near(all, USUAL.probes) ?? 0;
   story?.free();
   story = new Story(calyx, { kind, bits, probes });
-  if (story.form === "codes" && probes !== all[0]) { // whose codes are bytes
+  if (story.form === "codes" && probes !== all[0]) { // whose codes are in slots of bytes
     probes = all[0];
     story.free();
     story = new Story(calyx, { kind, bits, probes });
@@ -359,7 +359,7 @@ export function update() {
   $("see-play").setAttribute("aria-label", t(timer ? "pause" : "play"));
 }
 
-// Bytes of codes have other words than bits.
+// Slots of codes have other words than bits.
 const named = (key) => (story.form === "codes" ? key + ".codes" : key);
 
 function drawGauge(count, all, rate) {
@@ -417,7 +417,7 @@ function readCell(event) {
   if (!cell || !story) return;
   const at = Number(cell.dataset.bit), view = story.look(deeds, shown), { form } = story;
   const z = ownersOf(story, view.wordsAfter, at, view.after), n = view.after[at];
-  const key = form === "sums" ? (z ? "see.bit.in" : "see.bit.is") : form === "codes" ? (z && n ? "see.bit.code" : "see.bit.byte")
+  const key = form === "codes" ? (n ? "see.slot" : "see.slot.free") : form === "sums" ? (z ? "see.bit.in" : "see.bit.is")
     : z ? "see.bit.by" : n ? "see.bit.nobody" : "see.bit.is";
-  say($("see-bit"), t(key, { x: at, y: form === "codes" ? hex(n, 2) : n, z }));
+  say($("see-bit"), t(key, { x: form === "codes" ? at % story.slotsOf(view.after) : at, y: form === "codes" ? hex(n & 255, 2) : n, z, n: n >> 8 }));
 }
