@@ -41,8 +41,8 @@ export class Equations {
     this.cells = Array(CELLS).fill(0);
   }
 
-  // Hashes are those of the library; what they pick is as in a ribbon filter: a start,
-  // and cells close behind it.
+  // The library computes the hashes. They pick what they pick in a ribbon filter: a
+  // start, and cells close after it.
   of({ word, hash }) {
     const start = Number(hash >> 32n) % (CELLS - 5), picks = new Set([start]);
     for (let h = hash; picks.size < PICKS; h >>= 3n) picks.add(start + 1 + Number(h & 7n) % 5);

@@ -57,7 +57,7 @@ function possible(calyx, { kind, bits, probes }) {
   }
 }
 
-const CAPACITY = 20; // keys; the rate of a small filter is that of its bits
+const CAPACITY = 20; // keys; the rate of a small filter follows from its bits
 const STATIC_RATE = 0.05; // of kinds whose size follows from their keys
 const SAMPLES = 40; // hashes, to learn how large a later part is
 const LAST_HASH = (1n << 64n) - 1n;

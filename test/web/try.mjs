@@ -76,7 +76,7 @@ test("what cannot be run is reported", async () => {
     await page.fill("#try-rate", rate);
     await page.waitForSelector("#try-run:enabled");
     await page.click("#try-run");
-    assert.match(await page.locator("#try-error").textContent(), /wanted/, keys + rate);
+    assert.match(await page.locator("#try-error").textContent(), /expected/, keys + rate);
   }
   await page.fill("#try-keys", "1M");
   await page.fill("#try-rate", "1e-12"); // fine, but not for this kind

@@ -1,6 +1,6 @@
 // Plan: of keys, rate and memory, two decide the third, for every kind; the
 // number of hash functions is the best one, or is given. All three decide the
-// fewest hash functions. The numbers are those of `calyx plan --json`.
+// fewest hash functions. `calyx plan --json` prints the same numbers.
 import { $, data, make, quoted, say, svg } from "../dom.js";
 import { bitsFrom, countFrom, countText, general, isBinary, rateFrom, rateText, shortText, sizeFrom,
   sizeText, timeFrom, timeText } from "../number.js";
@@ -353,8 +353,8 @@ function built(name, bits) {
   }
 }
 
-// A picture of 1024 bits, or of the smallest filter: where those of three words
-// lie. Of sums of bits, those of one sum; else the bits that change when the word
+// A picture of 1024 bits, or of the smallest filter: where the bits of three words
+// lie. For sums of bits, the bits of one sum; else the bits that change when the word
 // is added.
 function thumbnail(p) {
   const COLUMNS = 64, words = ["rose", "tulip", "poppy"];

@@ -1,4 +1,4 @@
-// The lines that make a planned filter: the command's own, and those of other
+// The lines that make a planned filter: for the command, and for other
 // libraries.
 import { general } from "../number.js";
 
