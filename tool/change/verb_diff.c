@@ -107,7 +107,7 @@ static int run(int count, char **operands) {
     struct running_sum sums[2];
     struct comparing c = {.equal = 0};
     uint64_t sizes[2] = {0, 0};
-    if (!out) fail("-o CHANGE is wanted, the file to make");
+    if (!out) fail("missing -o CHANGE");
     expect_output(out, force);
     expect_one_standard_input(NULL, count, operands);
     for (int i = 0; i < 2; i++) {
